@@ -1,0 +1,1 @@
+"""Transformer-family architectures, computed, proved and counted."""
