@@ -1,0 +1,33 @@
+# A front for plain commands; the README lists them. Nothing here is needed beside
+# Python 3.11 or newer with venv, git and make.
+.POSIX:
+.SUFFIXES:
+.PHONY: help site test serve lock clean
+PY = .venv/bin/python
+
+help:
+	@echo 'make site     set up, build and prove the site (in site/)'
+	@echo 'make test     the same, then every test that needs neither a browser nor an oracle package'
+	@echo 'make serve    set up and serve the site while you write'
+	@echo 'make lock     resolve and hash the requirements anew'
+	@echo 'make clean    remove what the commands above made'
+
+site:
+	@tools/install.sh requirements.txt
+	@$(PY) -m archcards build
+
+test: site
+	@tools/install.sh requirements-test.txt
+	@$(PY) -m pytest
+
+serve:
+	@tools/install.sh requirements.txt
+	@$(PY) -m archcards serve
+
+# uv resolves for every supported Python at once; it is fetched into a folder of its own.
+lock:
+	@python3 -m venv .venv-lock && .venv-lock/bin/python -m pip install --quiet uv
+	@.venv-lock/bin/python tools/lock.py $(LOCK)
+
+clean:
+	rm -rf site .site-* .cache .venv .venv-lock .pytest_cache .hypothesis

@@ -1,0 +1,7 @@
+"""`python -m archcards` is the `archcards` command."""
+
+import sys
+
+from archcards.cli import main
+
+sys.exit(main())
