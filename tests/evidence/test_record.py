@@ -1,0 +1,113 @@
+"""Events survive JSON; the recorder knows the page's lines and what it saw before."""
+
+import json
+import linecache
+import textwrap
+import threading
+
+import pytest
+
+from archcards.evidence import record
+from archcards.evidence.record import event_from_json, recording
+
+STEP = record.Step(source="a + b", tex="a + b", reason="start", status="start", sizes=("d = 2",))
+MISTAKE = record.Mistake(name="late", error=0.25, shown="0.25", caught=True, seen="a paper")
+EVENTS = [
+    record.Output(line=3, text="ünï\u2028code\n"),
+    record.Failure(line=4, reason="no"),
+    record.Check(
+        line=5, first=4, last=9, claim="it holds", passed=True, error=1e-17, tolerance=1e-11,
+        relation="==", because=None, reasons=(), controls=(MISTAKE,),
+    ),
+    record.Fact(line=6, name="edges", value=2**80, repr=str(2**80), unit=None, given=False),
+    record.Derivation(
+        line=7, title="t", symbols=(record.Symbol(name="k", tex="k", shape=("d",)),), given=("k=1",),
+        steps=(STEP, STEP), control=STEP, control_of=1, sizes=("d = 2",), passed=True, reasons=(),
+    ),
+    record.Table(
+        line=8, columns=("a", "b"), kinds=("number", "text"), rows=(("1,000", "x"),),
+        values=((1000, "x"),), caption="c",
+    ),
+    record.Figure(line=9, id="ac-1", svg="<svg/>", alt="a", caption="c"),
+    record.Switch(
+        line=10, id="ac-2", caption="c", claim="it holds", labels=(("r",), ("c",)),
+        options=(record.Option(name="correct", error="", rows=(("1",),), shades=((0,),)),),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_an_event_survives_json(event):
+    plain = event.to_json()
+    assert plain["kind"] == event.kind
+    assert event_from_json(json.loads(json.dumps(plain, allow_nan=False))) == event
+
+
+def test_every_kind_of_event_is_tried_above():
+    assert {event.kind for event in EVENTS} == set(record._KINDS)
+
+
+def test_what_the_process_alone_knows_is_left_out_of_the_json():
+    check = record.Check(**{**EVENTS[2].__dict__, "actual": object()})
+    assert "actual" not in check.to_json()
+    assert "value" not in check.to_json()["controls"][0]
+
+
+def run_page(source, page="docs/part/some-page.md", **names):
+    """Runs code as the page's runner does: compiled under the page's name, its lines in linecache."""
+    source = textwrap.dedent(source)
+    linecache.cache[page] = (len(source), None, source.splitlines(keepends=True), page)
+    with recording(page) as recorder:
+        exec(compile(source, page, "exec"), names | {"refuse": recorder.refuse})
+    return recorder.events
+
+
+def test_the_line_is_that_of_the_call_on_the_page_even_through_another_module():
+    events = run_page(
+        """
+        def helper():
+            return refuse("first")
+
+        helper()
+        list(map(refuse, ["second"]))
+        """
+    )
+    assert [(event.line, event.reason) for event in events] == [(3, "first"), (6, "second")]
+
+
+def test_a_thread_without_a_frame_of_the_page_gets_the_line_of_the_block():
+    with recording("docs/x.md") as recorder:
+        recorder.line = 17
+        thread = threading.Thread(target=recorder.refuse, args=("from a thread",))
+        thread.start()
+        thread.join()
+    assert recorder.events == [record.Failure(line=17, reason="from a thread")]
+
+
+def test_the_recorder_before_comes_back_also_after_an_exception():
+    before = record.current_recorder()
+    with pytest.raises(KeyError), recording("docs/x.md"):
+        raise KeyError
+    assert record.current_recorder() is before
+
+
+def test_outside_a_page_a_refusal_raises_and_nothing_is_kept():
+    with pytest.raises(ValueError, match="too bad"):
+        record.current_recorder().refuse("too bad")
+    assert record.current_recorder().events == []
+
+
+def test_the_listener_hears_an_event_before_it_is_appended():
+    seen = []
+    with recording("docs/x.md", listener=lambda event: seen.append(len(recorder.events))) as recorder:
+        recorder.refuse("one")
+        recorder.refuse("two")
+    assert seen == [0, 1]
+
+
+def test_ids_are_unique_on_a_page_and_the_same_each_time():
+    for _ in range(2):
+        with recording("docs/attention/local-windows.md") as recorder:
+            assert [recorder.next_id(), recorder.next_id()] == [
+                "ac-attention-local-windows-1", "ac-attention-local-windows-2",
+            ]  # fmt: skip
