@@ -1,0 +1,6 @@
+"""What an architecture computes: reference implementations in NumPy float64, written to be read."""
+
+from .attention import *  # noqa: F403
+from .cache import *  # noqa: F403
+from .masks import *  # noqa: F403
+from .online_softmax import *  # noqa: F403
