@@ -1,8 +1,6 @@
 """Events survive JSON; the recorder knows the page's lines and what it saw before."""
 
 import json
-import linecache
-import textwrap
 import threading
 
 import pytest
@@ -53,23 +51,14 @@ def test_what_the_process_alone_knows_is_left_out_of_the_json():
     assert "value" not in check.to_json()["controls"][0]
 
 
-def run_page(source, page="docs/part/some-page.md", **names):
-    """Runs code as the page's runner does: compiled under the page's name, its lines in linecache."""
-    source = textwrap.dedent(source)
-    linecache.cache[page] = (len(source), None, source.splitlines(keepends=True), page)
-    with recording(page) as recorder:
-        exec(compile(source, page, "exec"), names | {"refuse": recorder.refuse})
-    return recorder.events
-
-
-def test_the_line_is_that_of_the_call_on_the_page_even_through_another_module():
+def test_the_line_is_that_of_the_call_on_the_page_even_through_another_module(run_page):
     events = run_page(
         """
         def helper():
-            return refuse("first")
+            return recorder.refuse("first")
 
         helper()
-        list(map(refuse, ["second"]))
+        list(map(recorder.refuse, ["second"]))
         """
     )
     assert [(event.line, event.reason) for event in events] == [(3, "first"), (6, "second")]

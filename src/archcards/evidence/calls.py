@@ -15,8 +15,9 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["Call", "find_call"]
+__all__ = ["Call", "find_call", "is_typed"]
 
+_CONVERSIONS = {"abs", "bool", "float", "int", "round", "str", "float64", "int64", "array", "asarray"}
 _PACKAGE = str(Path(__file__).parent)
 
 
@@ -57,6 +58,26 @@ def find_call(page: str | None, *, fallback: int = 1) -> Call:
     node, statement = _at(tree, (line, end, column, end_column))
     first, last = (statement.lineno, statement.end_lineno) if statement else (line, end)
     return Call(line, first, last or first, node if frame is outside else None, tree)
+
+
+def is_typed(node: ast.expr) -> bool:
+    """Whether an expression holds nothing but literals: numbers, words, signs and arithmetic on them,
+    lists of them, and conversions such as `int(...)` of them."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=operand):
+            return is_typed(operand)
+        case ast.BinOp(left=left, right=right):
+            return is_typed(left) and is_typed(right)
+        case ast.JoinedStr(values=values):
+            return all(isinstance(part, ast.Constant) for part in values)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return all(map(is_typed, items))
+        case ast.Call(func=function, args=args, keywords=keywords):
+            name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+            return name in _CONVERSIONS and all(map(is_typed, [*args, *(k.value for k in keywords)]))
+    return False
 
 
 def _first_frame_outside() -> FrameType | None:

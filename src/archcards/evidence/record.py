@@ -128,6 +128,9 @@ class Check(Event):
     actual: Any = field(default=None, compare=False, repr=False, metadata={"json": False})
     expected: Any = field(default=None, compare=False, repr=False, metadata={"json": False})
 
+    def __bool__(self) -> bool:
+        return self.passed
+
     def __repr__(self) -> str:
         mark = "✓" if self.passed else "✗"
         how = "exactly" if self.tolerance is None else f"within {self.tolerance:.0e}"
@@ -213,6 +216,17 @@ class Table(Event):
     rows: tuple[tuple[str, ...], ...]
     values: tuple[tuple[Any, ...], ...]
     caption: str
+
+    def __repr__(self) -> str:
+        lines = [self.columns, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        rows = [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in lines]
+        return "\n".join([*(row.rstrip() for row in rows), self.caption])
+
+    def _repr_markdown_(self) -> str:
+        rule = ["---:" if kind == "number" else "---" for kind in self.kinds]
+        cells = [self.columns, rule, *self.rows]
+        return "\n".join("| " + " | ".join(row) + " |" for row in cells) + f"\n\n*{self.caption}*"
 
 
 @dataclass(frozen=True, kw_only=True)

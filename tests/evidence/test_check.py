@@ -1,0 +1,266 @@
+"""A check holds, fails, and above all cannot pass on nothing."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archcards.evidence import CheckFailed, check
+from archcards.evidence.record import recording
+
+FAR = {"far off": lambda: np.array([5.0, 5.0])}
+
+
+def reasons(actual, expected, *, controls=FAR, claim="it holds", **options):
+    """Why the check fails, on a page, where all the reasons are recorded."""
+    with recording("docs/x.md") as recorder:
+        result = check(claim, actual, expected, controls=controls, **options)
+    assert recorder.events == [result]
+    assert result.passed == (not result.reasons) == bool(result)
+    assert all("\n" not in reason for reason in result.reasons)
+    return " | ".join(result.reasons)
+
+
+def test_a_check_that_holds_says_what_its_controls_did():
+    result = check("it holds", np.arange(1.0, 3.0), [1.0, 2.0 + 1e-13], controls=FAR)
+    assert result.passed
+    assert result.tolerance == 1e-11
+    assert 0 < result.error < 1e-11
+    [mistake] = result.controls
+    assert (mistake.name, mistake.shown, mistake.caught) == ("far off", "2.0", True)
+    assert mistake.error == pytest.approx(2.0)  # |5 - 1| over the largest expected magnitude, 2
+
+
+def test_a_check_that_does_not_hold_raises_outside_a_page():
+    with pytest.raises(CheckFailed, match=r"it holds: off by 0\.050: expected 2, got 1\.9 at \[1\]"):
+        check("it holds", np.linspace(1.0, 1.9, 2), [1.0, 2.0], controls=FAR, tolerance=1e-9)
+
+
+def test_the_error_is_relative_above_one_and_absolute_below():
+    big = {"far off": lambda: np.array([0.0, 0.0])}
+    assert reasons([1e12, 1.0], [1e12 + 1, 1.0], controls=big) == ""
+    assert "off by 1.0e-12" in reasons([1e12, 1.0], [1e12 + 1, 1.0], controls=big, tolerance=1e-13)
+    small = {"far off": lambda: 1.0}
+    assert "off by" in reasons(1e-9, 2e-9, controls=small)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "options", "reason"),
+    [
+        ([1.0, 2.0], [1.0, 2.0, 3.0], {}, r"shape (2,), and (3,) was expected"),
+        ([1.0, 2.0], 1.0, {}, "shape"),
+        ([[1.0, 2.0]], [1.0, 2.0], {}, "shape"),
+        ([], [], {}, "is empty"),
+        (np.zeros((3, 0)), np.zeros((3, 0)), {}, "is empty"),
+        ([1.0, math.nan], [1.0, math.nan], {}, "NaN at [1]"),
+        ([1.0, 2.0], [1.0, math.nan], {}, "NaN"),
+        ([1.0, math.nan], [1.0, 2.0], {}, "NaN"),
+        ([1.0, math.nan], [1.0, math.nan], {"allow_infinite": True}, "NaN"),
+        ([1.0, math.inf], [1.0, math.inf], {}, "infinity at [1]"),
+        ([1.0, math.inf], [1.0, -math.inf], {"allow_infinite": True}, "differ in an infinity"),
+        ([math.inf, 1.0], [1.0, math.inf], {"allow_infinite": True}, "differ in an infinity"),
+        ([1.0, math.inf], [1.0, 2.0], {"allow_infinite": True}, "differ in an infinity"),
+        (np.array([1.0, None]), np.array([1.0, None]), {}, "real numbers"),
+        ([1j, 2.0], [1j, 2.0], {}, "complex"),
+        (np.str_("word"), "word", {}, "real numbers"),
+        (["a", "b"], ["a", "b"], {}, "real numbers"),
+        (None, None, {}, "same object or memory"),
+        ([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.0]], {}, "differ in length"),
+        ((np.ones(2), np.ones(2)), (np.ones(2), np.ones(2)), {}, "tuple of several values"),
+        (np.ma.masked_array([1.0, 2.0], [False, True]), [1.0, 2.0], {}, "masked array"),
+        ([True, False], [1.0, 0.0], {}, "truth values and real numbers"),
+        (2**60 + 1, float(2**60), {"controls": {"c": lambda: 0.0}}, "too large"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": 0}, "tolerance"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": -1e-11}, "tolerance"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": math.nan}, "tolerance"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": math.inf, "because": "so"}, "tolerance"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": "1e-11"}, "tolerance"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": True}, "tolerance"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": 1e-5}, "needs because"),
+        ([1.0, 2.0], [1.0, 2.0], {"tolerance": 1e-5, "because": " "}, "because must be"),
+        ([1.0, 2.0], [1.0, 2.0], {"controls": {}}, "there is no control"),
+        ([1.0, 2.0], [1.0, 2.0], {"controls": None}, "controls must map"),
+        ([1.0, 2.0], [1.0, 2.0], {"controls": {"c": np.zeros(2)}}, "must be a function"),
+        ([1.0, 2.0], [1.0, 2.0], {"controls": {"": lambda: np.zeros(2)}}, "must say what the mistake is"),
+        ([1.0, 2.0], [1.0, 2.0], {"relation": "<="}, "relation must be"),
+        ([1.0, 2.0], [1.0, 2.0], {"claim": "  "}, "claim must be"),
+        ([1.0, 2.0], [1.0, 2.0], {"claim": None}, "claim must be"),
+    ],
+)  # fmt: skip
+def test_a_check_cannot_pass_on_nothing(actual, expected, options, reason):
+    assert reason in reasons(actual, expected, **options)
+
+
+@pytest.mark.parametrize(
+    ("control", "reason"),
+    [
+        (lambda: np.array([1.0, 2.0]), "not caught"),
+        (lambda: np.array([1.0, 2.0 + 1.9e-8]), "not caught"),
+        (lambda: np.array([1.0]), "shape (1,) and is no comparison"),
+        (lambda: np.array([[5.0, 5.0]]), "no comparison"),
+        (lambda: None, "real numbers"),
+        (lambda: np.array([]), "empty"),
+        (lambda: 1 / 0, "raises instead of recomputing the claim (ZeroDivisionError"),
+        (lambda missing: missing, "raises instead"),
+    ],
+)
+def test_a_control_that_is_not_off_fails_the_check(control, reason):
+    assert reason in reasons([1.0, 2.0], [1.0, 2.0], controls={"far": FAR["far off"], "c": control})
+
+
+@pytest.mark.parametrize(("wild", "shown"), [(math.nan, "NaN"), (math.inf, "∞"), (-math.inf, "∞")])
+def test_a_mistake_may_show_as_no_number_at_all(wild, shown):
+    result = check("c", np.ones(2), [1.0, 1.0], controls={"wild": lambda: np.array([1.0, wild])})
+    assert (result.controls[0].shown, result.controls[0].error, result.controls[0].caught) == (shown, None, True)
+
+
+def test_a_mistake_may_divide_by_zero_without_a_warning():
+    zero = np.zeros(2)
+    assert check("c", np.ones(2), [1.0, 1.0], controls={"0/0": lambda: zero / zero}).passed
+
+
+def test_memory_that_is_shared_is_refused():
+    array = np.arange(6.0)
+    assert "same object or memory" in reasons(array, array)
+    assert "same object or memory" in reasons(array[:4], array[2:])
+    assert "same object or memory" in reasons(array.reshape(2, 3), array.reshape(2, 3).T.T)
+    assert reasons(array[:2], array[2:4] - 2, controls={"c": lambda: np.array([9.0, 9.0])}) == ""
+    number = float("0.25")
+    assert "same object or memory" in reasons(number, number, controls={"c": lambda: 1.0})
+    row = [1.0, 2.0]
+    assert "same object or memory" in reasons(row, row)
+
+
+def test_a_control_cannot_change_what_it_is_compared_with():
+    actual, expected = np.array([1.0, 2.0]), np.array([1.0, 2.0])
+
+    def vandal():
+        expected[:] = 7.0
+        return actual
+
+    assert "not caught" in reasons(actual, expected, controls={"vandal": vandal})
+
+
+def test_integers_are_compared_exactly_however_large():
+    large = 10**30
+    assert reasons(large + 0, 10**29 * 10, controls={"c": lambda: large + 1}) == ""
+    assert "off by 1:" in reasons(large + 1, large, controls={"c": lambda: 0})
+    assert "must differ" in reasons(large + 0, 10**29 * 10, controls={"c": lambda: 10**30})
+    unsigned = np.array([1, 2], dtype=np.uint64)
+    assert "off by 1:" in reasons(unsigned, np.array([2, 2]), controls={"c": lambda: np.array([0, 0])})
+    result = check("c", sum([4096, 4096]), 8192, controls={"c": lambda: 8191})
+    assert result.tolerance is None
+    assert result.controls[0].shown == "1"
+
+
+def test_truth_values_are_compared_exactly_and_may_meet_a_drawn_mask():
+    mask = np.tril(np.ones((2, 2), bool))
+    flipped = {"upper": lambda: ~mask}
+    assert reasons(mask, [[1, 0], [1, 1]], controls=flipped) == ""
+    assert "off by" in reasons(mask, np.ones((2, 2), bool), controls=flipped)
+    result = check("c", mask, np.array([[True, False], [True, True]]), controls=flipped)
+    assert result.controls[0].shown == "4 entries"
+
+
+def test_allowed_infinities_leave_the_finite_entries_to_be_compared():
+    scores = np.array([0.5, -np.inf])
+    wrong = {"masked by 0": lambda: np.array([0.5, 0.0])}
+    assert reasons(scores, [0.5, -math.inf], controls=wrong, allow_infinite=True) == ""
+    assert "off by 0.5" in reasons(scores, [0.0, -math.inf], controls=wrong, allow_infinite=True)
+
+
+class TestOrder:
+    def test_less_and_greater_hold_for_all_entries(self):
+        control = {"c": lambda: np.array([1.0, 9.0])}
+        assert reasons([1.0, 2.0], [2.0, 3.0], relation="<", controls=control) == ""
+        assert "not <" in reasons([1.0, 3.0], [2.0, 3.0], relation="<", controls=control)
+        assert "not >" in reasons([1.0, 2.0], [2.0, 1.0], relation=">", controls=control)
+
+    def test_rounding_is_no_order(self):
+        assert "not >" in reasons(0.1 + 0.2, 0.3, relation=">", controls={"c": lambda: 0.0})
+
+    def test_a_control_has_to_violate_the_relation(self):
+        assert "not caught" in reasons(1.0, 2.0, relation="<", controls={"c": lambda: 1.5})
+        assert reasons(1.0, 2.0, relation="<", controls={"c": lambda: 2.0}) == ""
+
+    def test_unsigned_integers_do_not_wrap(self):
+        one, two = np.uint8(1), np.uint8(2)
+        assert reasons(one, two, relation="<", controls={"c": lambda: np.uint8(3)}) == ""
+        assert "not >" in reasons(one, two, relation=">", controls={"c": lambda: np.uint8(1)})
+
+    def test_different_means_by_far_more_than_rounding(self):
+        same = {"they commute": lambda: 2.0}
+        assert reasons(1.0, 2.0, relation="!=", controls=same) == ""
+        assert "equal up to rounding" in reasons(2.0 + 1e-12, 2.0, relation="!=", controls=same)
+        assert "equal up to rounding" in reasons(2.0 + 1e-9, 2.0, relation="!=", controls=same)
+        assert "not caught" in reasons(1.0, 2.0, relation="!=", controls={"c": lambda: 3.0})
+
+    def test_truth_values_have_no_order_and_nan_no_place_in_it(self):
+        assert "no order" in reasons(False, np.True_, relation="<", controls={"c": lambda: True})
+        nan = float("nan")
+        assert "NaN" in reasons(nan, 2.0, relation="<", controls={"c": lambda: 3.0})
+        assert "NaN" in reasons(1.0, 2.0, relation="<", controls={"c": lambda: nan})
+
+
+class TestOnAPage:
+    def test_a_failed_check_is_recorded_and_the_block_goes_on(self, run_page):
+        first, second = run_page(
+            """
+            x = 1.0
+            check("first",
+                  x + 1,
+                  x, controls={"c": lambda: 9.0})
+            result = check("second", x + 1, 2.0, controls={"c": lambda: 9.0})
+            """,
+            check=check,
+        )
+        assert (first.passed, first.line, first.first, first.last) == (False, 3, 3, 5)
+        assert (second.passed, second.line, second.first) == (True, 6, 6)
+
+    def test_a_claim_occurs_once_on_a_page(self, run_page):
+        _, again = run_page(
+            """
+            for n in (1, 2):
+                check("counted", n + 1, 1 + n, controls={"c": lambda: 9})
+            """,
+            check=check,
+        )
+        assert "made before, on line 3" in again.reasons[0]
+
+    def test_no_expression_vouches_for_itself(self, run_page):
+        events = run_page(
+            """
+            def f(x): return [x + 0.5]
+            check("a", f(1), f(1), controls={"c": lambda: [9.0]})
+            check(claim="b", expected=f(1), actual=f(1), controls={"c": lambda: [9.0]})
+            check("typed", 36, f(36), controls={"c": lambda: [9.0]})
+            check("typed list", [2 * 18], f(36), controls={"c": lambda: [9.0]})
+            check("sound", f(1), [1.5], controls={"c": lambda: [9.0]})
+            """,
+            check=check,
+        )
+        assert ["same expression" in " ".join(e.reasons) for e in events] == [True, True, False, False, False]
+        assert "typed, not computed" in events[2].reasons[0]
+        assert "typed, not computed" in events[3].reasons[0]
+        assert events[4].passed
+
+
+def test_where_a_mistake_was_seen_is_found_through_the_lambda():
+    late = SimpleNamespace(seen="a repository, #1")
+    registry = {"late": late}
+    result = check("c", np.ones(1), [1.0], controls={"late": lambda: [2.0 if registry["late"] else 3.0]})
+    assert result.controls[0].seen == "a repository, #1"
+
+
+finite = st.floats(-1e6, 1e6)
+
+
+@given(st.lists(finite, min_size=1, max_size=5), st.data())
+def test_the_verdict_is_that_of_the_definition(expected, data):
+    actual = [e + data.draw(st.sampled_from([0.0, 1e-13, 1e-9, 1e-3])) for e in expected]
+    error = max(abs(a - e) for a, e in zip(actual, expected)) / max(1.0, *map(abs, expected))
+    found = reasons(actual, expected, tolerance=1e-10, controls={"c": lambda: [e + 1e7 for e in expected]})
+    assert (found == "") == (error < 1e-10)
