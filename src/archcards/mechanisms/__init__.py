@@ -2,5 +2,7 @@
 
 from .attention import *  # noqa: F403
 from .cache import *  # noqa: F403
+from .delta import *  # noqa: F403
+from .linear import *  # noqa: F403
 from .masks import *  # noqa: F403
 from .online_softmax import *  # noqa: F403

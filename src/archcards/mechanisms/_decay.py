@@ -1,0 +1,153 @@
+"""What the recurrent mechanisms share: decay between two steps, and the walk from chunk to chunk.
+
+The decay from step j to step i is the exponential of the *sum* of the log-decays in between. It is
+never a quotient of cumulative products, nor a difference of cumulative sums: where a step forgets
+everything (log-decay of minus infinity) those are 0/0 and infinity minus infinity, and where decay
+is strong one factor overflows. Sums of numbers that are all at most zero do neither.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from einops import rearrange
+from numpy import ndarray
+
+from ._checks import leading_within, real_array
+
+__all__: list[str] = []
+
+
+def log_decays(log_decay, leading: tuple[int, ...], time: int, width: int) -> ndarray | None:
+    """Return log-decays with a last axis of length 1 (one per step) or `width` (per channel)."""
+    if log_decay is None:
+        return None
+    array = real_array("log_decay", log_decay, minus_infinity=True)
+    if array.max(initial=-np.inf) > 0:
+        raise ValueError(f"log_decay must be at most 0, got {array.max()}")
+    return per_step_or_channel("log_decay", array, leading, (time,), width)
+
+
+def per_step_or_channel(
+    name: str, array: ndarray, leading: tuple[int, ...], steps: tuple[int, ...], width: int
+) -> ndarray:
+    """Give a decay of shape (..., *steps) or (..., *steps, width) a last axis of 1 or `width`.
+
+    Where a shape can be read in both ways, the one with all leading axes is meant.
+    """
+    shape = array.shape
+    per_step, per_channel = _fits(shape, leading, steps), _fits(shape, leading, (*steps, width))
+    if per_step and per_channel:
+        full = len(leading) + len(steps)
+        if len(shape) not in (full, full + 1):
+            raise ValueError(
+                f"{name} must have all leading axes {leading} where its shape could be one per "
+                f"step and one per channel, got {shape}"
+            )
+        per_step = len(shape) == full
+    if not per_step and not per_channel:
+        wanted = ", ".join(["...", *map(str, steps)])
+        raise ValueError(
+            f"{name} must have shape ({wanted}) or ({wanted}, {width}) with leading axes that "
+            f"broadcast to {leading}, got {shape}"
+        )
+    return array[..., None] if per_step else array
+
+
+def _fits(shape, leading, tail):
+    split = len(shape) - len(tail)
+    if split < 0 or shape[split:] != tail:
+        return False
+    try:
+        leading_within("", shape[:split], leading)
+    except ValueError:
+        return False
+    return True
+
+
+def segment_sums(log_decay: ndarray) -> ndarray:
+    """Sum the log-decays of steps j+1 … i, at [..., i, j]; minus infinity where j is after i."""
+    time = log_decay.shape[-1]
+    row, column = np.ogrid[:time, :time]
+    sums = np.cumsum(np.where(row > column, log_decay[..., :, None], 0.0), axis=-2)
+    return np.where(row >= column, sums, -np.inf)
+
+
+def decay_from_start(log_decay: ndarray) -> ndarray:
+    """Decay that the memory from before the first step has met when each step reads it."""
+    return np.exp(np.cumsum(log_decay, axis=-2))
+
+
+def decay_to_end(log_decay: ndarray) -> ndarray:
+    """Decay that what each step writes will meet by the end of the last step."""
+    later = np.concatenate([log_decay[..., 1:, :], np.zeros_like(log_decay[..., :1, :])], axis=-2)
+    return np.exp(np.cumsum(later[..., ::-1, :], axis=-2)[..., ::-1, :])
+
+
+def decayed_scores(left: ndarray, right: ndarray, log_decay: ndarray | None) -> ndarray:
+    """Score each step i against the steps j ≤ i: Σ_c left[i, c] right[j, c] decay[j→i, c].
+
+    One decay per step multiplies the whole score. One decay per channel does not leave the sum, and
+    splitting it into decay[0→i] / decay[0→j] overflows; so the steps are halved, and in the square
+    below the diagonal, where j < middle ≤ i, the decay splits at the middle into two factors that
+    are both at most 1. The two triangles are halved again.
+    """
+    time, width = left.shape[-2:]
+    if log_decay is None:
+        return np.tril(left @ right.mT)
+    if log_decay.shape[-1] == 1:
+        return (left @ right.mT) * np.exp(segment_sums(log_decay[..., 0]))
+    if time <= 1:
+        return left @ right.mT
+    middle = time // 2
+    early, late = np.s_[..., :middle, :], np.s_[..., middle:, :]
+    square = (left[late] * decay_from_start(log_decay[late])) @ (
+        right[early] * decay_to_end(log_decay[early])
+    ).mT
+    scores = np.zeros((*square.shape[:-2], time, time))
+    scores[..., middle:, :middle] = square
+    for half in (early, late):
+        steps = half[1]
+        scores[..., steps, steps] = decayed_scores(left[half], right[half], log_decay[half])
+    return scores
+
+
+def in_chunks(array: ndarray, chunk: int) -> ndarray:
+    """Cut (..., time, feature) into (..., chunk number, step, feature), the last one filled with 0.
+
+    A step of zeros (no key, no value, no beta, log-decay 0) leaves the memory as it was.
+    """
+    missing = -array.shape[-2] % chunk
+    widths = [(0, 0)] * (array.ndim - 2) + [(0, missing), (0, 0)]
+    return rearrange(np.pad(array, widths), "... (number step) c -> ... number step c", step=chunk)
+
+
+def walk_chunks(
+    query: ndarray,
+    key: ndarray,
+    log_decay: ndarray | None,
+    memory: ndarray,
+    written: Callable[[int, ndarray], ndarray],
+) -> tuple[ndarray, ndarray]:
+    """Read and write a memory chunk by chunk.
+
+        O = (Q ⊙ D₀) S + scores(Q, K) U,    S' = D_end S + (K ⊙ D_end)ᵀ U
+
+    where D₀ decays from the start of the chunk, D_end to its end, and U = `written(number, S)` is
+    what the steps of that chunk write. ndarrays are `in_chunks`; the output is joined again.
+    """
+    scores = decayed_scores(query, key, log_decay)
+    whole = None
+    if log_decay is not None:
+        from_start = decay_from_start(log_decay)
+        query, key = query * from_start, key * decay_to_end(log_decay)
+        whole = from_start[..., -1, :, None]
+    lead, (numbers, steps) = memory.shape[:-2], query.shape[-3:-1]
+    output = np.empty((*lead, numbers, steps, memory.shape[-1]))
+    for number in range(numbers):
+        writes = written(number, memory)
+        output[..., number, :, :] = query[..., number, :, :] @ memory
+        output[..., number, :, :] += scores[..., number, :, :] @ writes
+        if whole is not None:
+            memory = whole[..., number, :, :] * memory
+        memory = memory + key[..., number, :, :].mT @ writes
+    return rearrange(output, "... number step v -> ... (number step) v"), memory
