@@ -7,7 +7,7 @@ frequencies, plain or scaled to a context longer than the trained one; `rotate` 
 
 from dataclasses import dataclass
 from math import ceil, floor, log, pi, sqrt
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -56,6 +56,7 @@ class Frequencies:
         return 2 * len(self.inverse)
 
 
+@runtime_checkable
 class _Scaling(Protocol):
     """A rule that changes the frequencies so that a longer context can be read."""
 
