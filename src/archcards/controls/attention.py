@@ -179,7 +179,7 @@ def weights_of_zeroed_scores(query, key, mask=None, *, scale=None, softcap=None,
     return _weigh(scores if mask is None else np.where(mask, scores, 0.0), **options)
 
 
-@_for_all(mistake, "mask after the softmax")
+@_for_all(mistake, "masked after the softmax")
 def weights_masked_last(query, key, mask=None, **options):
     """Zero the weights of hidden keys: their mass stays in the denominator.
 
@@ -189,7 +189,7 @@ def weights_masked_last(query, key, mask=None, **options):
     return weights if mask is None else weights * np.asarray(mask)
 
 
-@_for_all(convention, "True hides a key")
+@_for_all(convention, "mask upside down")
 def weights_of_hidden_keys(query, key, mask=None, *, empty="raise", **options):
     """Read the keys where the mask is false.
 

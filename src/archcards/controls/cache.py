@@ -29,7 +29,7 @@ def _visible(start, stop, held, window):
     return mask if window is None else mask & (held > query - window)
 
 
-@mistake("cached_attention", "trimmed before the chunk attends")
+@mistake("cached_attention", "trimmed to the window first")
 def cached_trimmed_first(query, key, value, *, chunks, window=None):
     """Cut the cache to `window` keys, chunk included: the chunk's first queries lose keys.
 
@@ -44,19 +44,19 @@ def cached_trimmed_first(query, key, value, *, chunks, window=None):
     return _chunked(query, key, value, chunks, held_and_mask)
 
 
-@mistake("cached_attention", "a ring buffer without positions")
+@mistake("cached_attention", "ring buffer without positions")
 def cached_in_a_ring(query, key, value, *, chunks, window=None):
-    """Write the chunk into the slots position mod window and read every slot that is filled.
+    """Write position p into slot p mod window, then mask by slot and not by the position it holds.
 
-    Early queries of a chunk read keys of their future.
+    Early queries of a chunk read keys of their future, and have lost keys of their past.
 
     Seen in: litgpt #2182.
     """
 
     def held_and_mask(start, stop):
-        first = 0 if window is None else max(stop - window, 0)
-        held = np.arange(first, stop)
-        return held, np.ones((stop - start, stop - first), dtype=bool)
+        slots = np.arange(stop if window is None else min(window, stop))
+        positions = slots + (stop - 1 - slots) // len(slots) * len(slots)
+        return positions, slots <= np.arange(start, stop)[:, None]
 
     return _chunked(query, key, value, chunks, held_and_mask)
 
@@ -90,7 +90,7 @@ def cached_one_short(query, key, value, *, chunks, window=None):
     return _chunked(query, key, value, chunks, held_and_mask)
 
 
-@mistake("cached_attention", "mask aligned to the top left")
+@mistake("cached_attention", "aligned to the top left")
 def cached_aligned_to_the_top_left(query, key, value, *, chunks, window=None):
     """Build the mask of a chunk as if no keys came before it.
 
@@ -121,7 +121,7 @@ def cached_without_the_past(query, key, value, *, chunks, window=None):
     return _chunked(query, key, value, chunks, held_and_mask)
 
 
-@mistake("KVCache", "trimmed before the chunk attends")
+@mistake("KVCache", "trimmed to the window first")
 class TrimmedCache(KVCache):
     """Hold `window` keys while a chunk attends, where its first query needs more.
 

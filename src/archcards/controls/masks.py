@@ -31,7 +31,7 @@ def causal_without_the_diagonal(queries, keys=None, *, offset=None):
     return causal(queries, keys, offset=offset - 1)
 
 
-@mistake("causal", "one key of the future")
+@mistake("causal", "diagonal one too far")
 def causal_with_one_future_key(queries, keys=None, *, offset=None):
     """Let each query read the key after it, which holds the token to be predicted.
 
@@ -41,7 +41,7 @@ def causal_with_one_future_key(queries, keys=None, *, offset=None):
     return causal(queries, keys, offset=offset + 1)
 
 
-@convention("causal", "True hides a key")
+@convention("causal", "mask upside down")
 def causal_of_hidden_keys(queries, keys=None, *, offset=None):
     """Return what may not be read.
 
@@ -51,7 +51,7 @@ def causal_of_hidden_keys(queries, keys=None, *, offset=None):
     return ~causal(queries, keys, offset=offset)
 
 
-@convention("sliding_window", "the window counts the keys before the query")
+@convention("sliding_window", "window counts only the keys before")
 def window_before_the_query(queries, keys=None, *, window, offset=None):
     """Read the query itself and `window` keys before it: one more than a window that counts it.
 
@@ -92,7 +92,7 @@ def window_into_the_future(queries, keys=None, *, window, offset=None):
     return abs(query - key) < window
 
 
-@convention("sliding_window", "two-sided, the size of both sides together")
+@convention("sliding_window", "window on both sides")
 def window_of_both_sides(queries, keys=None, *, window, offset=None):
     """Read half a window on either side of the query, and the query itself.
 
