@@ -12,3 +12,4 @@ from .patches import *  # noqa: F403
 from .rope import *  # noqa: F403
 from .scaling import *  # noqa: F403
 from .speculative import *  # noqa: F403
+from .ssm import *  # noqa: F403
