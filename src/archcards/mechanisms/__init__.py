@@ -6,6 +6,7 @@ from .delta import *  # noqa: F403
 from .experts import *  # noqa: F403
 from .latent import *  # noqa: F403
 from .linear import *  # noqa: F403
+from .mamba import *  # noqa: F403
 from .masks import *  # noqa: F403
 from .online_softmax import *  # noqa: F403
 from .patches import *  # noqa: F403
