@@ -2,7 +2,9 @@
 
 from .check import check
 from .fact import fact
+from .figure import figure
 from .record import CheckFailed
+from .switch import switch
 from .table import table
 
-__all__ = ["CheckFailed", "check", "fact", "table"]
+__all__ = ["CheckFailed", "check", "fact", "figure", "switch", "table"]

@@ -16,7 +16,7 @@ The events, all with `line`, the line of the call in the page (1-based):
 | `fact` | `Fact` | `name`, `value` (int, float, str or bool), `repr` (exact), `unit` or None, `given` |
 | `derivation` | `Derivation` | `title`, `symbols`, `given`, `steps`, `control`, `sizes`, `passed`, `reasons` |
 | `table` | `Table` | `columns`, `kinds`, `rows` as displayed, `values` as computed, `caption` |
-| `figure` | `Figure` | `id`, `svg`, `alt`, `caption` |
+| `figure` | `Figure` | `id`, `svg` (its `aria-label` is `alt` as given), `alt`, `caption` |
 | `switch` | `Switch` | `id`, `caption`, `claim` of its check, `options` (the first is the correct one), `labels` |
 | `failure` | `Failure` | `reason`: why the page cannot be published |
 """
@@ -26,6 +26,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from html import escape
 from typing import Any, ClassVar
 
 from .calls import Call, find_call
@@ -239,6 +240,12 @@ class Figure(Event):
     alt: str
     caption: str
 
+    def __repr__(self) -> str:
+        return f"Figure: {self.caption}"
+
+    def _repr_html_(self) -> str:
+        return f"<figure>{self.svg}<figcaption>{escape(self.caption)}</figcaption></figure>"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
@@ -267,6 +274,13 @@ class Switch(Event):
     claim: str
     options: tuple[Option, ...] = field(metadata={"of": Option})
     labels: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def __repr__(self) -> str:
+        lines = [self.caption]
+        for option in self.options:
+            lines.append(option.name + (f": off by {option.error}" if option.error else ""))
+            lines += ["    " + " ".join(cell.rjust(6) for cell in row) for row in option.rows]
+        return "\n".join(lines)
 
 
 _KINDS = {c.kind: c for c in (Output, Check, Fact, Derivation, Table, Figure, Switch, Failure)}
