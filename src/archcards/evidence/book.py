@@ -1,0 +1,233 @@
+"""The whole book: every chapter read, run and judged in one go.
+
+`prove(docs)` is what `archcards check`, the tests and the site share; it never stops at the first
+fault, so that a writer sees all of them at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .cards import Card, FrontMatter, read_front_matter
+from .chapter import Chapter, read_chapter
+from .problem import Problem
+from .prose import FactUse, paragraphs, scan, substitute
+from .record import Check, Derivation, Event, Fact, Figure, Switch, Table
+from .runner import Block, Limits, Run, run_chapters
+from .sources import Quote, Source, read_names, read_sources
+
+__all__ = ["Page", "Verdict", "prove", "read_book"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the book, proved or not.
+
+    `facts` are those of the page itself; `value` and `format` also know the quoted numbers of its
+    sources and those of the build.
+    """
+
+    chapter: Chapter
+    front: FrontMatter
+    run: Run
+    sources: Mapping[str, Source]  # those that the page lists
+    build: Mapping[str, Fact]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The page as messages call it: `docs/part/page.md`."""
+        return self.chapter.path
+
+    @property
+    def card(self) -> Card | None:
+        """Its card, if it is a chapter; facts are not yet put in (see `resolve`)."""
+        return self.front.card
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its blocks, in order."""
+        return self.run.blocks
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What happened on it, in order."""
+        return tuple(event for block in self.blocks for event in block.events)
+
+    @cached_property
+    def facts(self) -> Mapping[str, Fact]:
+        """Its facts by name."""
+        facts: dict[str, Fact] = {}
+        for event in self.events:
+            if isinstance(event, Fact):
+                facts.setdefault(event.name, event)
+        return facts
+
+    def lookup(self, name: str) -> Fact | Quote:
+        """The fact or quoted number of that name; `KeyError` says why there is none."""
+        if name in self.facts:
+            return self.facts[name]
+        if name in self.build:
+            return self.build[name]
+        key, _, rest = name.partition(".")
+        if not rest:
+            raise KeyError(f"the fact {name} is not defined on this page")
+        if key == "build":
+            raise KeyError(f"the build has no number {name}; it has {', '.join(sorted(self.build))}")
+        if key not in self.sources:
+            raise KeyError(f"the page does not list {key} among its sources, so it cannot quote {name}")
+        if rest not in self.sources[key].quotes:
+            raise KeyError(f"the source {key} quotes no number {rest}; add it to sources.yml")
+        return self.sources[key].quotes[rest]
+
+    def format(self, name: str, spec: str = "") -> str:
+        """The fact as prose shows it; `KeyError` or `ValueError` says what is wrong."""
+        value = self.lookup(name).value
+        if isinstance(value, float) and not spec and len(repr(value)) > 8:
+            raise ValueError(f"the fact {name} has many digits; say how many to show, such as {{{{ {name}:.3f}}}}")
+        try:
+            return format(value, spec)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"the fact {name} cannot be shown as {spec!r}: {error}") from None
+
+    def resolve(self, text: str) -> str:
+        """The text with its facts put in."""
+        return substitute(text, lambda use: self.format(use.name, use.spec))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The book as it was proved: pages by path, and every problem of all of them, sorted."""
+
+    pages: Mapping[str, Page]
+    problems: tuple[Problem, ...]
+    sources: Mapping[str, Source]
+    build: Mapping[str, Fact]
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the book may be published."""
+        return not self.problems
+
+    def summary(self) -> str:
+        """The one line that a build ends with."""
+        count = {name.removeprefix("build."): fact.value for name, fact in self.build.items()}
+        told = [f"{count[n]} {n}" for n in ("chapters", "checks", "controls", "facts", "derivations")]
+        return ", ".join([*told, f"{self.seconds:.1f} seconds"])
+
+
+def read_book(docs: Path) -> list[Chapter]:
+    """Reads every page under `docs`, in the order of their paths."""
+    files = sorted(p for p in docs.rglob("*.md") if not any(part.startswith(".") for part in p.parts[len(docs.parts):]))
+    return [read_chapter(f"{docs.name}/{p.relative_to(docs).as_posix()}", p.read_bytes()) for p in files]
+
+
+def prove(
+    docs: str | Path, *, only: Iterable[str] | None = None, limits: Limits = Limits(), root: str | Path | None = None
+) -> Verdict:
+    """Reads, runs and judges the book in the folder `docs`.
+
+    `only` are the paths (`docs/part/page.md`) of the pages to judge, all unless told; `root` is the
+    repository, into which no page may write: the folder that holds `docs` unless told.
+    """
+    begun = time.perf_counter()
+    docs = Path(docs).resolve()
+    root = docs.parent if root is None else Path(root).resolve()
+    chapters = read_book(docs)
+    if only is not None:
+        wanted = set(only)
+        chapters = [c for c in chapters if c.path in wanted]
+    sources, problems = read_sources(f"{docs.name}/sources.yml", docs / "sources.yml")
+    names = read_names(docs / "names.txt")
+    runs = run_chapters(chapters, root, limits)
+    fronts = [read_front_matter(c, sources) for c in chapters]
+    build = _build_facts(fronts, runs)
+    pages = {}
+    for chapter, front, run in zip(chapters, fronts, runs, strict=True):
+        listed = {key: sources[key] for key in front.sources if key in sources}
+        page = Page(chapter, front, run, listed, build)
+        found = sorted({*chapter.problems, *front.problems, *run.problems, *_prose_problems(page, names)})
+        pages[chapter.path] = Page(chapter, front, run, listed, build, tuple(found))
+        problems += found
+    return Verdict(pages, tuple(sorted(problems)), sources, build, time.perf_counter() - begun)
+
+
+def _build_facts(fronts: list[FrontMatter], runs: list[Run]) -> dict[str, Fact]:
+    """The numbers about the build itself."""
+    events = [event for run in runs for block in run.blocks for event in block.events]
+    checks = [e for e in events if isinstance(e, Check)]
+    derivations = [e for e in events if isinstance(e, Derivation)]
+    numbers = {
+        "chapters": sum(front.card is not None for front in fronts),
+        "pages": len(runs),
+        "blocks": sum(len(run.blocks) for run in runs),
+        "checks": len(checks),
+        "controls": sum(len(check.controls) for check in checks),
+        "facts": sum(isinstance(event, Fact) for event in events),
+        "derivations": len(derivations),
+        "steps": sum(step.status != "start" for d in derivations for step in d.steps),
+        "figures": sum(isinstance(event, Figure) for event in events),
+        "tables": sum(isinstance(event, Table) for event in events),
+    }
+    return {
+        f"build.{name}": Fact(line=0, name=f"build.{name}", value=n, repr=repr(n), unit=None, given=False)
+        for name, n in numbers.items()
+    }
+
+
+def _prose_problems(page: Page, names: tuple[str, ...]) -> list[Problem]:
+    problems = []
+    for line, text in _texts(page):
+        found = scan(text)
+        for use in found.facts:
+            if reason := _fact_problem(page, use):
+                problems.append(page.chapter.problem(line + text.count("\n", 0, use.start), reason))
+        for position in found.stray:
+            problems.append(
+                page.chapter.problem(
+                    line + text.count("\n", 0, position),
+                    "{{ begins no fact; write {{ name }} or {{ name:format}}, with the spaces",
+                )
+            )
+    return problems
+
+
+def _fact_problem(page: Page, use: FactUse) -> str | None:
+    try:
+        page.format(use.name, use.spec)
+    except KeyError as error:
+        if not page.run.complete and "." not in use.name:
+            return None  # a block that did not run may define it
+        return str(error.args[0])
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _texts(page: Page) -> Iterable[tuple[int, str]]:
+    """Every text of the page that a reader sees, with the line on which it begins."""
+    yield from page.front.texts
+    yield from paragraphs(page.chapter.prose)
+    for event in page.events:
+        for text in _event_texts(event):
+            yield event.line, text.replace("\n", " ")
+
+
+def _event_texts(event: Event) -> Iterable[str]:
+    if isinstance(event, Check):
+        return [event.claim, event.because or "", *(mistake.name for mistake in event.controls)]
+    if isinstance(event, Derivation):
+        return [event.title, *(step.reason for step in event.steps)]
+    if isinstance(event, Table):
+        return [event.caption, *event.columns]
+    if isinstance(event, Figure):
+        return [event.alt, event.caption]
+    if isinstance(event, Switch):
+        return [event.caption, *event.labels[0], *event.labels[1]]
+    return []

@@ -1,0 +1,227 @@
+"""What a page may not do while it runs: draw unseeded randomness, read the clock, write into the
+repository, use the network. Its results would differ from one build to the next.
+
+Randomness, writes and the network are refused however deep below the page they happen; the clock
+only where the page itself reads it, since libraries read it for their own purposes. What an import
+does is the imported module's own affair. Each refusal is told to `report` with the page's line and
+then raised, so that a page that swallows the exception is reported all the same.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import sys
+import tempfile
+import time
+import timeit
+import uuid
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy
+import numpy.random
+
+__all__ = ["Refused", "arm"]
+
+_CLOCKS = (
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
+    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime", "clock_gettime_ns",
+)  # fmt: skip
+_CLOCKS_WITHOUT_ARGUMENT = {"localtime": 0, "gmtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
+# Audit events that change files, with the positions of their paths.
+_CHANGES = {
+    "os.rename": (0, 1), "os.link": (1,), "os.symlink": (1,), "os.remove": (0,), "os.mkdir": (0,),
+    "os.rmdir": (0,), "os.truncate": (0,), "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,),
+    "os.setxattr": (0,), "os.removexattr": (0,),
+}  # fmt: skip
+_NETWORK = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind")
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class Refused(RuntimeError):
+    """The page did what no page may do."""
+
+
+def arm(page: str, root: str, free: tuple[str, ...], report: Callable[[int, str], None]) -> None:
+    """Sets the guards for the rest of this process.
+
+    `page` is the file name of the page's code; nothing under `root` may be changed but what lies
+    under a path of `free`; `report` is told each refusal's line and reason.
+    """
+    guard = _Guard(page, report)
+    _arm_random(guard)
+    _arm_clock(guard)
+    _arm_files(guard, os.path.realpath(root), tuple(map(os.path.realpath, free)))
+
+
+class _Guard:
+    def __init__(self, page: str, report: Callable[[int, str], None]) -> None:
+        self.page = page
+        self.report = report
+
+    def frame(self) -> FrameType | None:
+        """The page's frame that led here, if none of an import lies between."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename != self.page:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return None
+            frame = frame.f_back
+        return frame
+
+    def refuse(self, line: int, reason: str) -> None:
+        self.report(line, reason)
+        raise Refused(reason)
+
+    def below(self, function: Callable[..., Any], reason: str, when: Callable[..., bool] | None = None) -> Any:
+        """`function`, refused anywhere below the page (if `when` holds for its arguments)."""
+
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            if (when is None or when(*args, **kwargs)) and (frame := self.frame()) is not None:
+                self.refuse(frame.f_lineno, reason)
+            return function(*args, **kwargs)
+
+        return _named_as(function, guarded)
+
+    def direct(self, function: Callable[..., Any], reason: str, when: Callable[..., bool] | None = None) -> Any:
+        """`function`, refused where the page itself calls it."""
+
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            if frame.f_code.co_filename == self.page and (when is None or when(*args, **kwargs)):
+                self.refuse(frame.f_lineno, reason)
+            return function(*args, **kwargs)
+
+        return _named_as(function, guarded)
+
+
+def _named_as(function: Callable[..., Any], guarded: Callable[..., Any]) -> Any:
+    for attribute in ("__name__", "__qualname__", "__doc__"):
+        setattr(guarded, attribute, getattr(function, attribute, None))
+    return guarded
+
+
+def _arm_random(guard: _Guard) -> None:
+    seeded = "use numpy.random.default_rng(seed)"
+    for name in random.__all__:
+        function = getattr(random, name)
+        if not isinstance(function, type):
+            setattr(random, name, guard.below(function, f"random.{name} draws from a global generator; {seeded}"))
+    random.Random.seed = guard.below(  # type: ignore[method-assign]
+        random.Random.seed, f"random.Random() without a seed; {seeded}",
+        when=lambda self, a=None, version=2: a is None and not _in_tempfile(),
+    )  # fmt: skip
+    for name in ("random", "getrandbits", "randbytes"):
+        function = getattr(random.SystemRandom, name)
+        setattr(random.SystemRandom, name, guard.below(function, f"randomness of the system; {seeded}"))
+    for name in ("uuid1", "uuid4", "uuid6", "uuid7"):  # two of them since Python 3.14
+        if hasattr(uuid, name):
+            setattr(uuid, name, guard.below(getattr(uuid, name), f"uuid.{name} differs each time; write an id out"))
+    os.urandom = guard.below(os.urandom, f"os.urandom is randomness of the system; {seeded}")
+    legacy = [n for n in numpy.random.__all__ if type(getattr(numpy.random, n)).__name__ != "type"]
+    for name in legacy:
+        if name != "default_rng":
+            function = getattr(numpy.random, name)
+            reason = f"numpy.random.{name} draws from the global generator; {seeded}"
+            setattr(numpy.random, name, guard.below(function, reason))
+    # Every generator of NumPy that is given no seed asks here for one.
+    bits = numpy.random.bit_generator
+    bits.randbits = guard.below(bits.randbits, "a random generator without a seed; give it one: default_rng(seed)")
+
+
+def _in_tempfile() -> bool:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == tempfile.__file__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _arm_clock(guard: _Guard) -> None:
+    advice = "reads the clock, so the page would differ from build to build; times belong in a benchmark"
+    for name in _CLOCKS:
+        if hasattr(time, name):
+            setattr(time, name, guard.direct(getattr(time, name), f"time.{name} {advice}"))
+    for name, given in _CLOCKS_WITHOUT_ARGUMENT.items():
+        when = lambda *args, given=given: len(args) <= given or args[given] is None  # noqa: E731
+        setattr(time, name, guard.direct(getattr(time, name), f"time.{name} {advice}", when))
+    for name in ("timeit", "repeat", "default_timer"):
+        setattr(timeit, name, guard.direct(getattr(timeit, name), f"timeit.{name} {advice}"))
+    timeit.Timer.timeit = guard.direct(timeit.Timer.timeit, f"timeit {advice}")  # type: ignore[method-assign]
+    os.times = guard.direct(os.times, f"os.times {advice}")
+    date, moment = datetime.date, datetime.datetime
+
+    # `datetime` and `date` are C types, whose methods cannot be replaced; a subclass stands in.
+    class Transparent(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, cls.__mro__[1])
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, cls.__mro__[1])
+
+    def stand_in(real: type, names: tuple[str, ...]) -> type:
+        methods = {
+            name: staticmethod(guard.direct(getattr(real, name), f"datetime.{real.__name__}.{name} {advice}"))
+            for name in names
+        }
+        return Transparent(real.__name__, (real,), {"__module__": "datetime", **methods})
+
+    datetime.date = stand_in(date, ("today",))  # type: ignore[misc]
+    datetime.datetime = stand_in(moment, ("now", "utcnow", "today"))  # type: ignore[misc]
+
+
+def _arm_files(guard: _Guard, root: str, free: tuple[str, ...]) -> None:
+    process = os.getpid()
+
+    def inside(path: Any) -> bool:
+        if not isinstance(path, str | bytes | os.PathLike):
+            return False
+        real = os.path.realpath(os.fsdecode(path))
+        if any(_under(real, place) for place in free):
+            return False
+        return _under(real, root)
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, mode, flags = args
+            writes = flags & _WRITES if isinstance(flags, int) else bool(set(mode or "") & set("wax+"))
+            paths = (path,) if writes else ()
+        elif event in _CHANGES:
+            paths = tuple(args[n] for n in _CHANGES[event])
+        elif event in _NETWORK:
+            if os.getpid() == process and not _local(args):
+                line = _line(guard)
+                guard.refuse(line, "uses the network, which a build may not need; put the data into the repository")
+            return
+        else:
+            return
+        for path in paths:
+            if inside(path) and not _cached_bytecode(path):
+                name = os.path.relpath(os.path.realpath(os.fsdecode(path)), root)
+                guard.refuse(_line(guard), f"writes into the repository ({name}); write to a temporary file")
+
+    sys.addaudithook(hook)
+
+
+def _line(guard: _Guard) -> int:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != guard.page:
+        frame = frame.f_back
+    return frame.f_lineno if frame is not None else 0
+
+
+def _under(path: str, place: str) -> bool:
+    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
+
+
+def _cached_bytecode(path: Any) -> bool:
+    return os.path.basename(os.path.dirname(os.fsdecode(path))) == "__pycache__"
+
+
+def _local(args: tuple[Any, ...]) -> bool:
+    """Whether a socket event concerns this machine's own processes only (a Unix socket)."""
+    address = args[1] if len(args) > 1 else None
+    return hasattr(args[0], "family") and isinstance(address, str | bytes)

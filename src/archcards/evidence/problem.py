@@ -1,0 +1,28 @@
+"""A reason why the book cannot be published, at a line of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """What is wrong (`reason`, which says what to do) and where; ordered by file, line and reason.
+
+    `source` is the offending line as it stands in the file, `detail` a traceback where there is one.
+
+    Example:
+        >>> print(Problem("docs/part/page.md", 12, "the fact `edges` is defined nowhere on this page"))
+        docs/part/page.md:12: the fact `edges` is defined nowhere on this page
+    """
+
+    path: str
+    line: int
+    reason: str
+    source: str = field(default="", compare=False)
+    detail: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}"

@@ -1,0 +1,294 @@
+"""Runs chapters: each page in a process of its own, several at once, under limits.
+
+A page cannot disturb another, outlive its limits or take the build down: it runs in a session of
+its own, in an empty folder, in an environment that is the same everywhere, and its whole process
+group is killed when it is done or past its time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .chapter import Chapter, Fence
+from .problem import Problem
+from .record import Check, Derivation, Event, Failure, event_from_json
+from .worker import DIAGNOSIS
+
+__all__ = ["Block", "Limits", "Run", "run_chapters"]
+
+_PACKAGES = Path(__file__).parents[2]  # the folder that holds `archcards`
+_START = 60.0  # seconds a worker may take until its first block begins
+_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a page may use: seconds for a block, bytes of address space for the page."""
+
+    seconds: float = 20.0
+    memory: int = 4 << 30
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page and its events, in order; `ran` if it ran to its end."""
+
+    fence: Fence
+    events: tuple[Event, ...] = ()
+    ran: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a page: its blocks, what is wrong with it, and how long it took."""
+
+    chapter: Chapter
+    blocks: tuple[Block, ...]
+    problems: tuple[Problem, ...]
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every block ran to its end."""
+        return all(block.ran for block in self.blocks)
+
+
+def run_chapters(chapters: Iterable[Chapter], root: Path, limits: Limits = Limits()) -> list[Run]:
+    """Runs the blocks of each chapter; pages that have none start no process.
+
+    `root` is the repository, into which no page may write.
+    """
+    chapters = list(chapters)
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        return list(pool.map(lambda chapter: _run(chapter, root, limits), chapters))
+
+
+def _run(chapter: Chapter, root: Path, limits: Limits) -> Run:
+    if not chapter.blocks:
+        return Run(chapter, (), ())
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="archcards-", ignore_cleanup_errors=True) as folder:
+        process = _Process(chapter, root, limits, Path(folder))
+        try:
+            process.follow()
+        finally:
+            process.kill()
+        return Run(chapter, process.blocks(), tuple(process.problems), time.perf_counter() - begun)
+
+
+class _Process:
+    """One worker, from its start to its end."""
+
+    def __init__(self, chapter: Chapter, root: Path, limits: Limits, folder: Path) -> None:
+        self.chapter = chapter
+        self.limits = limits
+        self.folder = folder
+        self.problems: list[Problem] = []
+        self.events: list[list[Event]] = [[] for _ in chapter.blocks]
+        self.ended: set[int] = set()
+        self.current = -1
+        drawings = os.path.join(tempfile.gettempdir(), f"archcards-matplotlib-{_user()}")
+        self.errors = open(folder / "errors.txt", "w+b")  # noqa: SIM115 - closed in kill
+        (folder / "page").mkdir()
+        self.worker = subprocess.Popen(
+            [sys.executable, "-m", "archcards.evidence.worker"],
+            cwd=folder / "page", env=_environment(folder, drawings), start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+        )  # fmt: skip
+        self.messages: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        job = {
+            "path": chapter.path, "root": str(root), "free": [str(folder), drawings],
+            "limit": limits.seconds, "memory": limits.memory, "code": _code_lines(chapter),
+            "blocks": [
+                {"line": f.line, "first": f.first, "code": f.code, "transcript": f.transcript}
+                for f in chapter.blocks
+            ],
+        }  # fmt: skip
+        assert self.worker.stdin is not None
+        try:
+            self.worker.stdin.write(json.dumps(job).encode())
+            self.worker.stdin.close()
+        except BrokenPipeError:
+            pass  # it died at once; `follow` says why
+
+    def _listen(self) -> None:
+        assert self.worker.stdout is not None
+        for line in self.worker.stdout:
+            self.messages.put(line)
+        self.messages.put(b"")
+
+    def follow(self) -> None:
+        """Takes the worker's messages until it is done, dead or late."""
+        deadline = time.monotonic() + _START
+        while True:
+            try:
+                line = self.messages.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return self.late()
+            if not line.endswith(b"\n"):
+                return self.dead()
+            message = json.loads(line)
+            if "begin" in message:
+                self.current = message["begin"]
+                deadline = time.monotonic() + self.limits.seconds + 1.0
+            elif "event" in message:
+                self.take(event_from_json(message["event"]), message.get("detail", ""))
+            elif "end" in message:
+                if message["ran"]:
+                    self.ended.add(message["end"])
+                deadline = time.monotonic() + _START
+            else:
+                return self.done()
+
+    def take(self, event: Event, detail: str) -> None:
+        self.events[max(self.current, 0)].append(event)
+        if isinstance(event, Failure):
+            self.problems.append(self.chapter.problem(event.line, event.reason, detail))
+        elif isinstance(event, Check):
+            what = "the check"
+            self.problems += [self.chapter.problem(event.line, f"{what} fails: {r}") for r in event.reasons]
+        elif isinstance(event, Derivation):
+            what = "the derivation"
+            self.problems += [self.chapter.problem(event.line, f"{what} fails: {r}") for r in event.reasons]
+
+    def done(self) -> None:
+        try:
+            self.worker.wait(5)
+        except subprocess.TimeoutExpired:
+            self.stopped("the page's process does not end")
+        if _group_alive(self.worker.pid):
+            self.stopped("a child process outlives the page; wait for it in the block")
+        self.report_rest()
+
+    def late(self) -> None:
+        if self.current < 0:
+            self.stopped("the page's process did not start in time")
+        else:
+            self.stopped(f"ran longer than {self.limits.seconds:g} s, the limit of a block", self.diagnosed())
+            self.ended.discard(self.current)
+        self.report_rest()
+
+    def dead(self) -> None:
+        self.worker.wait()
+        code = self.worker.returncode
+        if self.current < 0:
+            self.errors.seek(0)
+            told = self.errors.read().decode(errors="replace")
+            last = told.strip().rsplit("\n", 1)[-1]
+            self.stopped(f"the page's process did not start: {last or f'status {code}'}", detail=told)
+        elif code < 0:
+            self.stopped(f"the process died of signal {_signal_name(-code)}", self.diagnosed())
+        else:
+            self.stopped(f"the block ended the process with status {code}; a block may not", self.diagnosed())
+        self.ended.discard(self.current)
+        self.report_rest()
+
+    def stopped(self, reason: str, line: int = 0, detail: str = "") -> None:
+        fence = self.chapter.blocks[max(self.current, 0)]
+        self.problems.append(self.chapter.problem(line or fence.line, reason, detail))
+
+    def report_rest(self) -> None:
+        if not self.problems or self.current < 0:
+            return
+        cause = self.chapter.blocks[self.current].line
+        for n, fence in enumerate(self.chapter.blocks):
+            if n > self.current:
+                reason = f"not run, because the block at line {cause} did not end well"
+                self.problems.append(self.chapter.problem(fence.line, reason))
+
+    def diagnosed(self) -> int:
+        """The line of the page that was running when its process was stopped, or 0."""
+        try:
+            text = (self.folder / DIAGNOSIS).read_text(errors="replace")
+        except OSError:
+            return 0
+        name = self.chapter.path.encode("ascii", "backslashreplace").decode()
+        threads = re.split(r"^(?:Current )?[Tt]hread .*$", text, flags=re.MULTILINE)
+        for thread in reversed(threads):  # the main thread is told last
+            for match in re.finditer(r'^  File "(.*)", line (\d+) in ', thread, re.MULTILINE):
+                if match[1] == name:
+                    return int(match[2])
+        return 0
+
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(
+            Block(fence, tuple(self.events[n]), n in self.ended)
+            for n, fence in enumerate(self.chapter.blocks)
+        )
+
+    def kill(self) -> None:
+        _kill_group(self.worker)
+        self.worker.wait()
+        if self.worker.stdout is not None:
+            self.worker.stdout.close()
+        self.errors.close()
+
+
+def _code_lines(chapter: Chapter) -> list[str]:
+    """The page's code at its true lines and without its indentation, for tracebacks."""
+    lines = [""] * len(chapter.lines)
+    for fence in chapter.blocks:
+        if not fence.transcript:
+            for n, line in enumerate(fence.code.split("\n"), fence.first - 1):
+                lines[n] = line
+    return lines
+
+
+def _environment(folder: Path, drawings: str) -> dict[str, str]:
+    """The environment of every page, the same on each machine but for where things are."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    paths = [str(_PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return kept | {
+        "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0", "PYTHONUTF8": "1",
+        "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC", "COLUMNS": "80",
+        "MPLBACKEND": "Agg", "MPLCONFIGDIR": drawings, "TMPDIR": str(folder),
+        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    }  # fmt: skip
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _kill_group(process: subprocess.Popen[Any]) -> None:
+    if hasattr(os, "killpg"):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+    if process.poll() is None:
+        process.kill()
+
+
+def _group_alive(group: int) -> bool:
+    if not hasattr(os, "killpg"):
+        return False
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # macOS says so of a group of which nothing is left but zombies
+        return False
+    return True

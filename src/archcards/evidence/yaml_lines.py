@@ -1,0 +1,104 @@
+"""YAML that remembers on which line each value stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+__all__ = ["Node", "YamlError", "read_yaml"]
+
+
+class YamlError(ValueError):
+    """What is wrong with the YAML, and on which line."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value, the line on which it begins, and how its text is laid out.
+
+    `value` is a mapping from text to nodes, a tuple of nodes, or a scalar; `literal` says that a
+    text keeps its line breaks, so that its n-th line stands n lines below the first.
+    """
+
+    value: Any
+    line: int
+    literal: bool = False
+    keys: tuple[tuple[str, int], ...] = ()
+
+    def plain(self) -> Any:
+        """The value without its lines."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, tuple):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """All texts in it, each with its line."""
+        if isinstance(self.value, dict):
+            for node in self.value.values():
+                yield from node.texts()
+        elif isinstance(self.value, tuple):
+            for node in self.value:
+                yield from node.texts()
+        elif self.value is not None:
+            yield self.line, str(self.value)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads dates as text, since every value is shown to a reader as it was typed."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_yaml(text: str, first_line: int = 1) -> Node:
+    """Reads a YAML document whose first line is line `first_line` of its file; a key given twice is an error.
+
+    Example:
+        >>> read_yaml("a: 1\\nb: [x]").value["b"].value[0]
+        Node(value='x', line=2, literal=False, keys=())
+    """
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return Node(None, first_line)
+        return _convert(loader, root, first_line)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = first_line + (mark.line if mark else 0)
+        raise YamlError(line, f"cannot read this YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise YamlError(first_line, f"cannot read this YAML: {str(error).splitlines()[0]}") from None
+    finally:
+        loader.dispose()
+
+
+def _convert(loader: _Loader, node: yaml.Node, first: int) -> Node:
+    line = first + node.start_mark.line
+    if isinstance(node, yaml.MappingNode):
+        values: dict[str, Node] = {}
+        keys = []
+        for key_node, value_node in node.value:
+            key = str(loader.construct_object(key_node, deep=True))
+            if key in values:
+                raise YamlError(first + key_node.start_mark.line, f"{key} is given twice")
+            values[key] = _convert(loader, value_node, first)
+            keys.append((key, first + key_node.start_mark.line))
+        return Node(values, line, keys=tuple(keys))
+    if isinstance(node, yaml.SequenceNode):
+        return Node(tuple(_convert(loader, item, first) for item in node.value), line)
+    literal = node.style == "|"
+    return Node(loader.construct_object(node, deep=True), line + (node.style in ("|", ">")), literal)
