@@ -218,7 +218,8 @@ def _under(path: str, place: str) -> bool:
 
 
 def _cached_bytecode(path: Any) -> bool:
-    return os.path.basename(os.path.dirname(os.fsdecode(path))) == "__pycache__"
+    path = os.path.realpath(os.fsdecode(path))
+    return "__pycache__" in (os.path.basename(path), os.path.basename(os.path.dirname(path)))
 
 
 def _local(args: tuple[Any, ...]) -> bool:
