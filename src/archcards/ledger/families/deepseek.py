@@ -1,0 +1,124 @@
+"""DeepSeek V2, V3 and V3.2: latent attention, first layers dense, shared and routed experts."""
+
+from ..architecture import (Architecture, Experts, FeedForward, Indexer, LatentAttention,
+                            Layer, Module)
+from ..fields import Fields
+from ._blocks import dense, experts, gated, layer_norm, linear, rms_norm
+from ._decoder import assemble, tied_table
+from .llama import pre_norms
+from .mixtures import chosen
+
+__all__ = ["deepseek_v2", "deepseek_v3", "deepseek_v32", "latent", "mixed_feed_forward", "prediction"]
+
+
+def latent(fields: Fields, hidden: int, heads: int, *, bias: bool = False,
+           default_rank: int | None = None, indexer: Indexer | None = None) -> LatentAttention:
+    """Multi-head latent attention; a null `q_lora_rank` means a full query projection."""
+    rank = default_rank if "q_lora_rank" not in fields else fields.maybe("q_lora_rank")
+    if rank is None and "q_lora_rank" not in fields:
+        raise fields.refuse("q_lora_rank", "the query's rank, or null for a full query projection")
+    width = fields.size("kv_lora_rank")
+    content = fields.size("qk_nope_head_dim")
+    rope = fields.size("qk_rope_head_dim")
+    value = fields.size("v_head_dim")
+    if rank is None:
+        query = linear("query", hidden, heads * (content + rope))
+        fields.note("q_lora_rank is null: the query has a full projection, not a low-rank one")
+    else:
+        query = (linear("query down", hidden, rank, bias) + rms_norm("query", rank)
+                 + linear("query up", rank, heads * (content + rope)))
+    keys = (linear("latent down", hidden, width + rope, bias) + rms_norm("latent", width)
+            + linear("key up", width, heads * content) + linear("value up", width, heads * value))
+    output = linear("output", heads * value, hidden, bias)
+    extra = indexer.tensors if indexer else ()
+    return LatentAttention(heads, content, rope, value, width, query + keys + output + extra, indexer)
+
+
+def mixed_feed_forward(fields: Fields, hidden: int, layers: int, *, count: int, taken: int,
+                       dense_first: int, frequency: int = 1, shared: int = 0, inner: int,
+                       dense_inner: int | None) -> tuple[list[Experts | FeedForward], Experts]:
+    """Dense networks in the first layers, mixtures after (every `frequency`-th layer)."""
+    mixture = experts(hidden, inner, count, taken, shared=shared * inner)
+    if dense_first and dense_inner is None:
+        raise fields.refuse("intermediate_size", "the width of the dense layers")
+    network = dense(gated(hidden, dense_inner)) if dense_inner else None
+    parts = [mixture if layer >= dense_first and layer % frequency == 0 else network
+             for layer in range(layers)]
+    if None in parts:
+        raise fields.refuse("intermediate_size", "the width of the dense layers")
+    return parts, mixture
+
+
+def prediction(hidden: int, layer: Layer, modules: int) -> tuple[Module, ...]:
+    """Multi-token-prediction modules: two norms and a projection of both inputs, a layer, a norm.
+
+    Their token table and head are the model's own.
+    """
+    others = (rms_norm("embedding", hidden) + rms_norm("hidden", hidden)
+              + linear("projection", 2 * hidden, hidden) + rms_norm("head", hidden))
+    return (Module((layer,), others),) * modules
+
+
+def _deepseek(fields: Fields, *, default_rank: int | None, dense_default: int, indexed: bool,
+              shared_default: int) -> Architecture:
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    heads = fields.size("num_attention_heads")
+    # Latent attention has no key/value heads of its own: the files repeat the query heads.
+    fields.skip("num_key_value_heads", "head_dim", "qk_head_dim", "n_group", "topk_group")
+    bias = fields.flag("attention_bias", False)
+    fields.only("mlp_bias", False)
+    indexer = None
+    if indexed:
+        rank = fields.maybe("q_lora_rank")
+        if rank is None:
+            raise fields.refuse("q_lora_rank", "a rank, since the indexer reads the query's latent")
+        number, width = fields.size("index_n_heads"), fields.size("index_head_dim")
+        indexer = Indexer(number, width, fields.size("index_topk"),
+                          linear("index query", rank, number * width)
+                          + linear("index key", hidden, width) + layer_norm("index key", width)
+                          + linear("index weights", hidden, number))
+        fields.kinds("layer_types", layers, ["indexed_attention"])
+        fields.note(f"each query reads at most {indexer.top} positions that the indexer chooses; "
+                    "the cache keeps all of them, and one indexer key each")
+    mixer = latent(fields, hidden, heads, bias=bias, default_rank=default_rank, indexer=indexer)
+    count = fields.maybe(fields.first("n_routed_experts", "num_local_experts", "num_experts"))
+    first = min(fields.size("first_k_dense_replace", dense_default, least=0), layers)
+    kinds = fields.kinds("mlp_layer_types", layers, ["dense", "sparse"])
+    inner = fields.maybe("intermediate_size")
+    if count is None:
+        if inner is None:
+            raise fields.refuse("intermediate_size", "the width of the feed-forward networks")
+        network = dense(gated(hidden, inner))
+        parts, mixture = [network] * layers, network
+    else:
+        parts, mixture = mixed_feed_forward(
+            fields, hidden, layers, count=count, dense_first=first,
+            taken=chosen(fields, "num_experts_per_tok", count),
+            frequency=fields.size("moe_layer_freq", 1),
+            shared=fields.size("n_shared_experts", shared_default, least=0, null=0),
+            inner=fields.size("moe_intermediate_size"), dense_inner=inner)
+    if kinds is not None and kinds != ["sparse" if part is mixture else "dense" for part in parts]:
+        raise fields.refuse("mlp_layer_types", "the layers that first_k_dense_replace names")
+    modules = fields.size(fields.first("num_nextn_predict_layers", "num_mtp_layers"), 0, least=0,
+                          most=64)
+    norms = pre_norms(hidden)
+    return assemble(
+        fields, layers=[Layer((mixer,), (part,), norms) for part in parts], hidden=hidden,
+        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+        multi_token_prediction=prediction(hidden, Layer((mixer,), (mixture,), norms), modules))
+
+
+def deepseek_v2(fields: Fields) -> Architecture:
+    """DeepSeek-V2 and V2-Lite."""
+    return _deepseek(fields, default_rank=1536, dense_default=0, indexed=False, shared_default=2)
+
+
+def deepseek_v3(fields: Fields) -> Architecture:
+    """DeepSeek-V3, R1, and Kimi K2 and others that use its fields."""
+    return _deepseek(fields, default_rank=1536, dense_default=3, indexed=False, shared_default=1)
+
+
+def deepseek_v32(fields: Fields) -> Architecture:
+    """DeepSeek-V3.2: V3 with an indexer that chooses what each query reads."""
+    return _deepseek(fields, default_rank=1536, dense_default=3, indexed=True, shared_default=1)

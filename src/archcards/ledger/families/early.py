@@ -1,0 +1,127 @@
+"""Decoders from before Llama: GPT-2, OPT, BLOOM, Falcon, GPT-NeoX."""
+
+from ..architecture import Architecture, Layer, Tensor
+from ..fields import Fields
+from ._blocks import attention, dense, layer_norm, linear, plain
+from ._decoder import assemble, tied_table
+
+__all__ = ["bloom", "falcon", "gpt2", "gpt_neox", "opt"]
+
+
+def two_norms(hidden: int, bias: bool = True) -> tuple:
+    """A layer norm before each half."""
+    return layer_norm("attention", hidden, bias) + layer_norm("feed-forward", hidden, bias)
+
+
+def gpt2(fields: Fields) -> Architecture:
+    """GPT-2: learned positions, biases everywhere, the table tied."""
+    hidden = fields.size(fields.first("n_embd", "hidden_size"))
+    heads = fields.size(fields.first("n_head", "num_attention_heads"))
+    width = fields.divides(fields.first("n_head", "num_attention_heads"), heads, hidden, "n_embd")
+    length = fields.first("n_positions", "max_position_embeddings", "n_ctx")
+    positions = (Tensor("position embedding", (fields.size(length), hidden), "table"),)
+    fields.only("add_cross_attention", False)
+    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
+                "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn")
+    inner = fields.size("n_inner", 4 * hidden)
+    layer = Layer((attention(hidden, heads, heads, width, bias=True),),
+                  (dense(plain(hidden, inner)),), two_norms(hidden))
+    return assemble(
+        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+        final=layer_norm("final", hidden), positions=positions, trained_length=length)
+
+
+def opt(fields: Fields) -> Architecture:
+    """OPT: learned positions with two spare rows; a table narrower than the model is projected."""
+    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
+    table = fields.size("word_embed_proj_dim", hidden)
+    bias = fields.flag("enable_bias", True)
+    affine = fields.flag("layer_norm_elementwise_affine", True)
+    before = fields.flag("do_layer_norm_before", True)
+    no_final = fields.flag("_remove_final_layer_norm", False)
+    length = fields.size("max_position_embeddings")
+
+    def norm(name: str) -> tuple:
+        return layer_norm(name, hidden) if affine else ()
+
+    final, others = norm("final") if before and not no_final else (), ()
+    if table != hidden:
+        others = linear("project in", table, hidden)
+        final += linear("project out", hidden, table)
+        fields.note(f"the token table is {table} wide and projected to and from {hidden}")
+    fields.skip("init_std")
+    layer = Layer((attention(hidden, heads, heads, width, bias=bias),),
+                  (dense(plain(hidden, fields.size("ffn_dim"), bias)),),
+                  norm("attention") + norm("feed-forward"))
+    return assemble(
+        fields, layers=[layer] * fields.layers(), hidden=hidden, table_width=table,
+        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True), final=final,
+        positions=(Tensor("position embedding", (length + 2, hidden), "table"),), others=others)
+
+
+def bloom(fields: Fields) -> Architecture:
+    """BLOOM: ALiBi instead of positions, a norm on the embeddings, biases."""
+    hidden = fields.size(fields.first("n_embed", "hidden_size"))
+    name = fields.first("n_head", "num_attention_heads")
+    heads = fields.size(name)
+    width = fields.divides(name, heads, hidden, "n_embed")
+    fields.skip("apply_residual_connection_post_layernorm", "masked_softmax_fusion",
+                "attention_softmax_in_fp32", "bias_dropout_fusion", "offset_alibi", "n_inner",
+                "skip_bias_add", "skip_bias_add_qkv", "unk_token_id")
+    layer = Layer((attention(hidden, heads, heads, width, bias=True),),
+                  (dense(plain(hidden, 4 * hidden)),), two_norms(hidden))
+    return assemble(
+        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+        final=layer_norm("final", hidden), others=layer_norm("embedding", hidden),
+        trained_length="seq_length")
+
+
+def falcon(fields: Fields) -> Architecture:
+    """Falcon: one key/value head (`multi_query`), or grouped ones in the newer decoder."""
+    hidden = fields.size(fields.first("hidden_size", "n_embed"))
+    name = fields.first("num_attention_heads", "n_head")
+    heads = fields.size(name)
+    width = fields.divides(name, heads, hidden, "hidden_size")
+    newer = fields.flag("new_decoder_architecture", False)
+    single = fields.flag("multi_query", True)
+    parallel = fields.flag("parallel_attn", True)
+    bias = fields.flag("bias", False)
+    kv_name = fields.first("num_kv_heads", "n_head_kv", "num_key_value_heads")
+    listed = fields.size(kv_name, heads)
+    fields.skip("alibi", "rotary", "apply_residual_connection_post_layernorm", "n_embed")
+    if newer:
+        kv_heads = listed
+        fields.divides(kv_name, kv_heads, heads, name)
+    else:
+        kv_heads = 1 if single else heads
+        if single:
+            fields.note(f"multi_query: {heads} query heads share one key/value head"
+                        + (f", whatever {kv_name} says" if kv_name in fields.values and listed != 1 else ""))
+    norms_given = fields.maybe("num_ln_in_parallel_attn")
+    if norms_given is not None and norms_given > 2:
+        raise fields.refuse("num_ln_in_parallel_attn", "1 or 2")
+    count = 2 if newer and norms_given is None else norms_given
+    # Without parallel attention there are two norms; with it one, or two where so asked.
+    norms = two_norms(hidden) if not parallel or count == 2 else layer_norm("layer", hidden)
+    layer = Layer((attention(hidden, heads, kv_heads, width, bias=bias),),
+                  (dense(plain(hidden, fields.size("ffn_hidden_size", 4 * hidden), bias)),), norms)
+    return assemble(
+        fields, layers=[layer] * fields.layers(fields.first("num_hidden_layers", "n_layer")),
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+        final=layer_norm("final", hidden))
+
+
+def gpt_neox(fields: Fields) -> Architecture:
+    """GPT-NeoX and Pythia: rotary positions, parallel halves, an output table of its own."""
+    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
+    fields.skip("use_parallel_residual")
+    layer = Layer((attention(hidden, heads, heads, width, bias=fields.flag("attention_bias", True)),),
+                  (dense(plain(hidden, fields.size("intermediate_size"))),), two_norms(hidden))
+    return assemble(
+        fields, layers=[layer] * fields.layers(), hidden=hidden,
+        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        final=layer_norm("final", hidden))

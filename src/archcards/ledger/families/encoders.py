@@ -1,0 +1,141 @@
+"""Encoders without a decoder: BERT and RoBERTa, ViT and DeiT."""
+
+from ..architecture import Architecture, Embeddings, Head, Image, Layer, Tensor
+from ..fields import Fields
+from ._blocks import attention, dense, layer_norm, linear, plain, vector
+from ._decoder import architecture_class
+from ._towers import ALL, patch_embedding
+
+__all__ = ["bert", "deit", "roberta", "vit"]
+
+
+def _post_norm_layers(fields: Fields, hidden: int) -> tuple[Layer, ...]:
+    heads = fields.size("num_attention_heads")
+    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
+    layer = Layer((attention(hidden, heads, heads, width, bias=True, reach=ALL, cached=False),),
+                  (dense(plain(hidden, fields.size("intermediate_size"))),),
+                  layer_norm("attention", hidden) + layer_norm("feed-forward", hidden))
+    return (layer,) * fields.layers()
+
+
+def _encoder(fields: Fields, prefix: str) -> Architecture:
+    hidden = fields.size("hidden_size")
+    fields.only("is_decoder", False, because="read as an encoder")
+    fields.only("add_cross_attention", False)
+    fields.only("position_embedding_type", "absolute")
+    fields.only("embedding_size", hidden)
+    fields.skip("gradient_checkpointing", "pooler_fc_size", "pooler_num_attention_heads",
+                "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality")
+    name = architecture_class(fields) or f"{prefix}Model"
+    vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings")
+    tables = (Tensor("position embedding", (length, hidden), "table"),
+              Tensor("segment embedding", (fields.size("type_vocab_size", 2), hidden), "table"))
+    tied = fields.flag("tie_word_embeddings", True)
+    pooler = linear("pooler", hidden, hidden, True, per="sequence")
+    transform = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
+    bias = (vector("output bias", vocabulary),)
+    predicts = True
+    if name == f"{prefix}Model":
+        predicts, final, others = False, pooler, ()
+        fields.note(f"{name}: with the pooler, without an output head")
+    elif name == f"{prefix}ForMaskedLM":
+        final, others = (), transform + bias
+    elif name == f"{prefix}ForPreTraining":
+        final, others = pooler, transform + bias + linear("sentence order", hidden, 2, True, per="sequence")
+    else:
+        raise fields.refuse("architectures", f"{prefix}Model, {prefix}ForMaskedLM or {prefix}ForPreTraining")
+    if predicts and tied:
+        fields.note("tied: the output head is the token table, counted once")
+    return Architecture(
+        model_type=str(fields.values.get("model_type")), vocabulary=vocabulary, hidden=hidden,
+        embeddings=Embeddings(Tensor("token embedding", (vocabulary, hidden), "table"), tables,
+                              layer_norm("embedding", hidden)),
+        layers=_post_norm_layers(fields, hidden),
+        head=Head(Tensor("output embedding", (vocabulary, hidden)) if predicts else None,
+                  predicts and tied, others),
+        final=final, decodes=False, trained_length=length)
+
+
+def bert(fields: Fields) -> Architecture:
+    """BERT: post-norm layers, learned positions and segments."""
+    return _encoder(fields, "Bert")
+
+
+def roberta(fields: Fields) -> Architecture:
+    """RoBERTa and XLM-RoBERTa: BERT's layers; the position table has two rows never reached."""
+    name = architecture_class(fields) or ""
+    return _encoder(fields, "XLMRoberta" if name.startswith("XLMRoberta") else "Roberta")
+
+
+def _pair(fields: Fields, name: str, default: int) -> tuple[int, int]:
+    if isinstance(fields.values.get(name), (list, tuple)):
+        height, width = fields.sizes(name, 2, least=1)
+        return height, width
+    return (fields.size(name, default),) * 2
+
+
+def _labels(fields: Fields) -> int | None:
+    names = fields.raw("id2label")
+    number = fields.maybe("num_labels")
+    if names is not None:
+        if not isinstance(names, dict) or not names:
+            raise fields.refuse("id2label", "an object with a name for each class")
+        if number is not None and number != len(names):
+            raise fields.refuse("num_labels", f"{len(names)}, as many as id2label names")
+        return len(names)
+    return number
+
+
+def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
+    hidden = fields.size("hidden_size")
+    heads = fields.size("num_attention_heads")
+    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
+    height, across = _pair(fields, "image_size", 224)
+    patch_height, patch_width = _pair(fields, "patch_size", 16)
+    channels = fields.size("num_channels", 3)
+    bias = fields.flag("qkv_bias", True)
+    image = Image(height, across, patch_height, patch_width, extra)
+    count = (height // patch_height) * (across // patch_width)
+    if not count:
+        raise fields.refuse("patch_size", f"at most image_size, {min(height, across)}")
+    layer = Layer((attention(hidden, heads, heads, width, bias=bias, output_bias=True, reach=ALL,
+                             cached=False),),
+                  (dense(plain(hidden, fields.size("intermediate_size"))),),
+                  layer_norm("attention", hidden) + layer_norm("feed-forward", hidden))
+    labels, name = _labels(fields), architecture_class(fields)
+    fields.skip("encoder_stride", "pooler_act")
+    pooled = fields.size("pooler_output_size", hidden)
+    final = layer_norm("final", hidden)
+    if name in (None, f"{prefix}ForImageClassification") and labels:
+        final += linear("classifier", hidden, labels, True, per="sequence")
+        fields.note(f"with the classifier of {labels} classes; image of {height} by {across}")
+    elif name == f"{prefix}ForImageClassificationWithTeacher" and labels and extra == 2:
+        final += linear("classifier", hidden, labels, True, per="sequence")
+        final += linear("distillation classifier", hidden, labels, True, per="sequence")
+    elif name == f"{prefix}Model":
+        final += linear("pooler", hidden, pooled, True, per="sequence")
+        fields.note(f"{name}: with the pooler, without a classifier")
+    elif name == f"{prefix}ForImageClassification":
+        raise fields.refuse("id2label", "the names of the classes (or num_labels)")
+    else:
+        raise fields.refuse("architectures", f"{prefix}ForImageClassification or {prefix}Model")
+    tokens = vector("class token", hidden) if extra == 1 else vector("class and distillation tokens",
+                                                                      extra, hidden)
+    return Architecture(
+        model_type=str(fields.values.get("model_type")), vocabulary=None, hidden=hidden,
+        embeddings=Embeddings(
+            None, (Tensor("position embedding", (count + extra, hidden), "table"),),
+            (tokens, *patch_embedding(hidden, channels, patch_height, patch_width))),
+        layers=(layer,) * fields.layers(), head=Head(), final=final, image=image, decodes=False)
+
+
+def vit(fields: Fields) -> Architecture:
+    """ViT: patches and a class token through pre-norm layers, a classifier on the token."""
+    return _vit(fields, "ViT", 1)
+
+
+def deit(fields: Fields) -> Architecture:
+    """DeiT: a ViT with a distillation token beside the class token."""
+    return _vit(fields, "DeiT", 2)
+
+

@@ -1,0 +1,105 @@
+"""Gemma 1 to 3."""
+
+from collections.abc import Callable
+
+from ..architecture import Architecture, Layer, Reach, Tensor
+from ..fields import Fields
+from ._blocks import attention, dense, gated, rms_norm
+from ._decoder import assemble, head_widths, reaches, tied_table
+from ._towers import siglip
+from .llama import head_norms, pre_norms
+
+__all__ = ["gemma", "gemma2", "gemma3", "gemma3_text"]
+
+
+def gemma(fields: Fields) -> Architecture:
+    """Gemma 1: Llama's layer, heads 256 wide, the table tied."""
+    hidden, count = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, default=256, kv_default=16)
+    fields.only("use_bidirectional_attention", False)
+    bias = fields.flag("attention_bias", False)
+    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
+                  (dense(gated(hidden, fields.size("intermediate_size"))),), pre_norms(hidden))
+    return assemble(fields, layers=[layer] * count, hidden=hidden,
+                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+                    final=rms_norm("final", hidden))
+
+
+def sandwich_norms(hidden: int) -> tuple:
+    """A norm before and after each half of the layer."""
+    names = ("attention", "after attention", "feed-forward", "after feed-forward")
+    return sum((rms_norm(name, hidden) for name in names), ())
+
+
+def _sandwich(fields: Fields, hidden: int, windows: list[Reach], widths, extra=(),
+              vocabulary: int | None = None, **parts) -> Architecture:
+    inner = fields.size("intermediate_size")
+    bias = fields.flag("attention_bias", False)
+    layers = [Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias,
+                               extra=extra, reach=reach),),
+                    (dense(gated(hidden, inner)),), sandwich_norms(hidden)) for reach in windows]
+    return assemble(fields, layers=layers, hidden=hidden,
+                    vocabulary=fields.size("vocab_size", vocabulary), tied=tied_table(fields, True),
+                    final=rms_norm("final", hidden), **parts)
+
+
+def gemma2(fields: Fields) -> Architecture:
+    """Gemma 2: four norms a layer; every other layer, the first included, a window."""
+    hidden, count = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, default=256, kv_default=4)
+    fields.only("use_bidirectional_attention", False)
+    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
+    fields.skip("cache_implementation", "sliding_window_size")
+    return _sandwich(fields, hidden, reaches(fields, count, window, implied=lambda i: i % 2 == 0),
+                     widths)
+
+
+def pattern(fields: Fields, name: str, default: int) -> Callable[[int], bool]:
+    """A window pattern: every n-th layer reads everything, or letters, L for a window."""
+    value = fields.raw(name)
+    if isinstance(value, str):
+        if not value or set(value) - set("LG"):
+            raise fields.refuse(name, "a number of layers, or a string of L (window) and G (full)")
+        return lambda layer: value[layer % len(value)] == "L"
+    every = fields.size(name, default)
+    return lambda layer: (layer + 1) % every != 0
+
+
+def gemma3_text(fields: Fields, **parts) -> Architecture:
+    """Gemma 3's text model: five window layers to a full one, head norms on query and key."""
+    hidden, count = fields.size("hidden_size"), fields.layers(default=26)
+    # The published files of the larger models leave out what equals the library's defaults.
+    for name, value in (("num_attention_heads", 8), ("num_key_value_heads", 4), ("head_dim", 256)):
+        if name not in fields:
+            fields.note(f"{fields.where(name)} absent: the family's default, {value}")
+    widths = head_widths(fields, hidden, default=256, heads_default=8, kv_default=4)
+    fields.only("use_bidirectional_attention", False)
+    fields.skip("cache_implementation")
+    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
+    every = fields.first("sliding_window_pattern", "_sliding_window_pattern")
+    windows = reaches(fields, count, window, implied=pattern(fields, every, 6))
+    return _sandwich(fields, hidden, windows, widths, head_norms(widths.width), 262208, **parts)
+
+
+def gemma3(fields: Fields) -> Architecture:
+    """Gemma 3 with its SigLIP tower: the text model is nested in `text_config`."""
+    text = fields.nested("text_config")
+    if text is None:
+        raise fields.refuse("text_config", "an object with the text model's fields")
+    text.only("model_type", "gemma3_text")
+    vision = fields.nested("vision_config")
+    tokens = fields.size("mm_tokens_per_image", 256)
+    outer = fields.values.get("tie_word_embeddings")
+    if outer is not None and outer is not True:
+        raise fields.refuse("tie_word_embeddings", "true")
+    fields.skip("tie_word_embeddings")
+    tower = None
+    if vision is not None:
+        tower = siglip(vision, text.size("hidden_size"), projector=lambda width, hidden: (
+            Tensor("projection", (width, hidden), per="image token"),
+            *rms_norm("soft embedding", width)))
+        fields.note(f"an image is {tokens} tokens of the text model")
+    inner = gemma3_text(text, head=True, vision=tower)
+    text.finish()
+    return inner
+

@@ -1,0 +1,127 @@
+"""Llama-like decoders whose feed-forward networks are routed experts."""
+
+from ..architecture import Architecture, Experts, FeedForward, Layer
+from ..fields import Fields
+from ._blocks import attention, dense, experts, gated, rms_norm
+from ._decoder import assemble, head_widths, reaches, tied_table
+from .llama import head_norms, pre_norms, qwen_windows
+
+__all__ = ["granite_moe", "minimax_m2", "mixtral", "qwen2_moe", "qwen3_moe"]
+
+
+def chosen(fields: Fields, name: str, count: int, default: int | None = None) -> int:
+    """How many experts a token takes, at most `count`."""
+    number = fields.size(name, default)
+    if number > count:
+        raise fields.refuse(name, f"at most {count}, the number of experts")
+    return number
+
+
+def mixtral(fields: Fields) -> Architecture:
+    """Mixtral: every feed-forward network a mixture of gated experts."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, kv_default=8)
+    count = fields.size(fields.first("num_local_experts", "num_experts"), 8)
+    mixture = experts(hidden, fields.size("intermediate_size"), count,
+                      chosen(fields, "num_experts_per_tok", count, 2))
+    windows = reaches(fields, layers, fields.maybe("sliding_window"), implied=lambda layer: True)
+    return assemble(
+        fields,
+        layers=[Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, reach=reach),),
+                      (mixture,), pre_norms(hidden)) for reach in windows],
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        final=rms_norm("final", hidden))
+
+
+def sparse_layers(fields: Fields, count: int, mixture: Experts,
+                  network: FeedForward | None) -> list:
+    """Qwen's choice of the layers that are mixtures: every `decoder_sparse_step`-th, but for
+    `mlp_only_layers`."""
+    step = fields.size("decoder_sparse_step", 1)
+    only_dense = set(fields.sizes("mlp_only_layers", most=count - 1) or ())
+    found = [mixture if (layer + 1) % step == 0 and layer not in only_dense else network
+             for layer in range(count)]
+    if None in found:
+        raise fields.refuse("intermediate_size", "the width of the dense layers")
+    return found
+
+
+def _qwen_moe(fields: Fields, mixture: Experts, hidden: int, layers: int, **blocks) -> Architecture:
+    inner = fields.maybe("intermediate_size")
+    network = dense(gated(hidden, inner)) if inner else None
+    parts = sparse_layers(fields, layers, mixture, network)
+    windows = qwen_windows(fields, layers)
+    return assemble(
+        fields,
+        layers=[Layer((attention(hidden, reach=reach, **blocks),), (part,), pre_norms(hidden))
+                for reach, part in zip(windows, parts, strict=True)],
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        final=rms_norm("final", hidden))
+
+
+def qwen2_moe(fields: Fields) -> Architecture:
+    """Qwen 1.5 and 2 with experts: a shared expert with a gate, biases on query, key, value."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden)
+    count = fields.size(fields.first("num_experts", "num_local_experts"), 60)
+    mixture = experts(hidden, fields.size("moe_intermediate_size"), count,
+                      chosen(fields, "num_experts_per_tok", count),
+                      shared=fields.size("shared_expert_intermediate_size"), shared_gate=True)
+    return _qwen_moe(fields, mixture, hidden, layers, heads=widths.heads, kv_heads=widths.kv_heads,
+                     key_width=widths.width, bias=fields.flag("qkv_bias", True), output_bias=False)
+
+
+def qwen3_moe(fields: Fields) -> Architecture:
+    """Qwen3 with experts: no shared expert, head norms on query and key."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden)
+    count = fields.size(fields.first("num_experts", "num_local_experts"), 128)
+    mixture = experts(hidden, fields.size("moe_intermediate_size"), count,
+                      chosen(fields, "num_experts_per_tok", count))
+    return _qwen_moe(fields, mixture, hidden, layers, heads=widths.heads, kv_heads=widths.kv_heads,
+                     key_width=widths.width, bias=fields.flag("attention_bias", False),
+                     extra=head_norms(widths.width))
+
+
+def granite_moe(fields: Fields) -> Architecture:
+    """Granite 3 with experts, and its variant with a shared expert."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden)
+    count = fields.size(fields.first("num_local_experts", "num_experts"), 8)
+    mixture = experts(hidden, fields.size("intermediate_size"), count,
+                      chosen(fields, "num_experts_per_tok", count, 2),
+                      shared=fields.size("shared_intermediate_size", 0, least=0))
+    bias = fields.flag("attention_bias", False)
+    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
+                  (mixture,), pre_norms(hidden))
+    return assemble(fields, layers=[layer] * layers, hidden=hidden,
+                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+                    final=rms_norm("final", hidden))
+
+
+def minimax_m2(fields: Fields) -> Architecture:
+    """MiniMax-M2: query and key norms over all heads at once."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, default=128)
+    count = fields.size(fields.first("num_local_experts", "num_experts"))
+    mixture = experts(hidden, fields.size("intermediate_size"), count,
+                      chosen(fields, "num_experts_per_tok", count))
+    fields.only("use_qk_norm", True)
+    fields.only("qk_norm_type", "per_layer")
+    fields.only("attention_bias", False)
+    fields.only("shared_intermediate_size", 0)
+    fields.skip("use_routing_bias", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
+                "layernorm_mlp_beta", "mtp_transformer_layers")
+    attention_types = fields.sizes("attn_type_list", layers, most=1)
+    if attention_types and 0 in attention_types:
+        raise fields.refuse("attn_type_list", "1 for every layer (softmax attention)")
+    modules = fields.size("num_mtp_modules", 0, least=0)
+    if fields.flag("use_mtp", False) and modules:
+        fields.note(f"{modules} multi-token-prediction modules are announced (num_mtp_modules) "
+                    "whose tensors the configuration does not describe: not counted")
+    norms = rms_norm("query", widths.heads * widths.width) + rms_norm("key", widths.kv_heads * widths.width)
+    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=norms),),
+                  (mixture,), pre_norms(hidden))
+    return assemble(fields, layers=[layer] * layers, hidden=hidden,
+                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+                    final=rms_norm("final", hidden))
