@@ -7,9 +7,12 @@ there is no report.
 
 import platform
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .checkout import find_checkout
 from .mechanisms import (
     AttentionState,
     Frequencies,
@@ -30,7 +33,11 @@ from .mechanisms import (
     with_global,
 )
 
-__all__ = ["CARD_FIELDS", "ReportFailed", "cards", "lab"]
+if TYPE_CHECKING:
+    from .evidence.book import Page
+    from .evidence.chapter import Chapter
+
+__all__ = ["CARD_FIELDS", "ReportFailed", "cards", "chapter_cards", "lab"]
 
 CARD_FIELDS = (
     "name",
@@ -40,6 +47,14 @@ CARD_FIELDS = (
     "empirical_source_boundary",
     "later_subject",
 )
+# The cards that the report must have, in its order; those of further chapters follow.
+FIRST_CHAPTERS = (
+    "docs/attention/local-windows.md",
+    "docs/attention/heads-and-cache.md",
+    "docs/experts/top1.md",
+    "docs/beyond/image-patches.md",
+    "docs/recurrence/selective-ssm.md",
+)
 SEED = 184
 TOLERANCE = 1e-11
 
@@ -48,15 +63,20 @@ class ReportFailed(Exception):
     """What a report found wrong, a line for each finding."""
 
 
-def cards(architecture_cards: Iterable[Mapping[str, str]]) -> dict:
+def cards(architecture_cards: Iterable[Mapping[str, str]] | None = None) -> dict:
     """The toy ledgers behind the cards, and the cards themselves.
 
     Args:
-        architecture_cards: The cards of the chapters, the facts in their text resolved.
+        architecture_cards: The cards of the chapters, the facts in their text resolved; by default
+            those of the checkout, whose chapters are run for it.
 
     Raises:
-        ReportFailed: If a ledger contradicts its closed form, or a card lacks a field.
+        ReportFailed: If a ledger contradicts its closed form, a chapter does not run, or a card
+            lacks a field.
+        NotACheckout: If the chapters are needed and this is no checkout.
     """
+    if architecture_cards is None:
+        architecture_cards = _proved_cards(find_checkout())
     findings: list[str] = []
     report = {
         "visibility": _visibility(findings),
@@ -68,6 +88,65 @@ def cards(architecture_cards: Iterable[Mapping[str, str]]) -> dict:
     if findings:
         raise ReportFailed("\n".join(findings))
     return report
+
+
+def chapter_cards(pages: Mapping[str, "Page"]) -> list[dict[str, str]]:
+    """The cards in the front matter of proved pages, with the facts that the pages compute.
+
+    Args:
+        pages: Pages by path, as `archcards.evidence.book.prove` gives them.
+
+    Raises:
+        ReportFailed: If one of the first chapters is missing, a chapter did not run as it must, or
+            its card lacks a field or uses a fact that it does not compute.
+    """
+    findings = [f"{path}: this chapter is missing" for path in FIRST_CHAPTERS if path not in pages]
+    cards = []
+    for path in sorted(pages, key=lambda path: (_place(path), path)):
+        page, card = pages[path], _card(pages[path].chapter)
+        if card is None:
+            if path in FIRST_CHAPTERS:
+                findings.append(f"{path}: this chapter has no card")
+            continue
+        findings += [f"{card['name'] or path}: lacks {field}" for field in CARD_FIELDS if not card[field]]
+        findings += [str(problem) for problem in (*page.chapter.problems, *page.run.problems)]
+        try:
+            cards.append({field: page.resolve(text) for field, text in card.items()})
+        except (KeyError, ValueError) as unknown:
+            findings.append(f"{card['name'] or path}: {unknown.args[0]}")
+    if findings:
+        raise ReportFailed("\n".join(findings))
+    return cards
+
+
+def _proved_cards(root: Path) -> list[dict[str, str]]:
+    # Of the two reports only this needs the runner, and what reads YAML.
+    from .evidence.book import prove, read_book
+
+    docs = root / "docs"
+    wanted = [
+        chapter.path
+        for chapter in read_book(docs)
+        if chapter.path in FIRST_CHAPTERS or _card(chapter) is not None
+    ]
+    return chapter_cards(prove(docs, only=wanted).pages)
+
+
+def _card(chapter: "Chapter") -> dict[str, str] | None:
+    """The six fields as written, empty where missing; `None` for a page without any of them."""
+    from .evidence.yaml_lines import YamlError, read_yaml
+
+    try:
+        front = read_yaml(chapter.front or "", first_line=2).plain()
+    except YamlError as error:
+        raise ReportFailed(f"{chapter.path}:{error.line}: {error}") from None
+    if not isinstance(front, dict) or not any(field in front for field in CARD_FIELDS):
+        return None
+    return {field: str(front.get(field) or "").strip() for field in CARD_FIELDS}
+
+
+def _place(path: str) -> int:
+    return FIRST_CHAPTERS.index(path) if path in FIRST_CHAPTERS else len(FIRST_CHAPTERS)
 
 
 def _visibility(findings: list[str]) -> dict:

@@ -24,17 +24,17 @@ _FORMS = ("explicit", "absorbed")
 
 
 def latent_read(
-    query: Float[ndarray, "*batch head query nope"],
-    rope_query: Float[ndarray, "*batch head query rope"],
+    query: Float[ndarray, "*heads query nope"],
+    rope_query: Float[ndarray, "*heads query rope"],
     latent: Float[ndarray, "*batch key rank"],
     rope_key: Float[ndarray, "*batch key rope"],
-    up_key: Float[ndarray, "head nope rank"],
-    up_value: Float[ndarray, "head d_v rank"],
+    up_key: Float[ndarray, "*head nope rank"],
+    up_value: Float[ndarray, "*head d_v rank"],
     *,
     scale: float,
-    mask: Bool[ndarray, "*#batch query key"] | None = None,
+    mask: Bool[ndarray, "*mask query key"] | None = None,
     form: Literal["explicit", "absorbed"] = "explicit",
-) -> Float[ndarray, "*batch head query d_v"]:
+) -> Float[ndarray, "... query d_v"]:
     r"""Read latents by keys and values that are linear in them, beside one shared rotated key.
 
     $$s_{ij} = \text{scale}\,\bigl(q_i \cdot U_k c_j + q^r_i \cdot k^r_j\bigr), \qquad

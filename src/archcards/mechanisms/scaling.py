@@ -4,7 +4,6 @@ A fit describes the points it was made from. What it says beyond them is an extr
 algebra here validates one.
 """
 
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
@@ -91,7 +90,7 @@ def _points(**columns) -> list[ndarray]:
     return arrays
 
 
-def power_law(points: Sequence[tuple[float, float]]) -> PowerLaw:
+def power_law(points: Float[ndarray, "2 2"]) -> PowerLaw:
     r"""The power law through two points (compute, loss): exact, and validated by nothing.
 
     $$\alpha = \frac{\ln(L_1 / L_2)}{\ln(C_2 / C_1)}, \qquad A = L_1 C_1^{\alpha}$$

@@ -105,7 +105,7 @@ def output_distribution(
 
 
 def verify(
-    target: Float[ndarray, "lookahead+1 vocabulary"],
+    target: Float[ndarray, "steps vocabulary"],
     draft: Float[ndarray, "lookahead vocabulary"],
     tokens: Int[ndarray, " lookahead"],
     uniforms: Float[ndarray, " lookahead"],

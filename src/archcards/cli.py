@@ -1,0 +1,98 @@
+"""The `archcards` command. Subcommands import what they need when they run, so that each is quick.
+
+Bad input ends with status 2 and one line on standard error, never with a traceback; a check that
+fails ends with status 1.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+__all__ = ["main"]
+
+Run = Callable[[argparse.Namespace], int]
+
+
+class BadInput(Exception):
+    """What the user gave cannot be used: one line says why, and the status is 2."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(message)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its status."""
+    parser = _Parser(
+        prog="archcards",
+        description="Transformer-family architectures, computed, proved and counted.",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (define, purpose) in _COMMANDS.items():
+        command = commands.add_parser(name, help=purpose, description=f"{purpose}.")
+        command.set_defaults(run=define(command))
+    try:
+        given = parser.parse_args(arguments)
+        status = given.run(given)
+        sys.stdout.flush()
+        return status
+    except BadInput as error:
+        return _refuse(str(error))
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("archcards"):
+            raise
+        return _refuse(f"this command needs {error.name}, which the extra archcards[site] installs")
+    except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _refuse(reason: str) -> int:
+    print("archcards:", " ".join(reason.split()), file=sys.stderr)
+    return 2
+
+
+def _report(command: argparse.ArgumentParser) -> Run:
+    command.add_argument("report", choices=("cards", "lab"), help="which of the two reports")
+
+    def run(given: argparse.Namespace) -> int:
+        import json
+
+        from . import checkout, reports
+
+        try:
+            checkout.find_checkout()
+            report = {"cards": reports.cards, "lab": reports.lab}[given.report]()
+        except checkout.NotACheckout as error:
+            raise BadInput(error) from None
+        except reports.ReportFailed as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(json.dumps(report, indent=2, allow_nan=False))
+        return 0
+
+    return run
+
+
+def _not_yet(command: argparse.ArgumentParser) -> Run:
+    def run(given: argparse.Namespace) -> int:
+        raise BadInput("this command is not written yet")
+
+    return run
+
+
+# Name → (what defines its arguments and returns what runs it, what it is for).
+_COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
+    "ledger": (_not_yet, "what a model stores and does, as exact integers"),
+    "models": (_not_yet, "the bundled models, one a line"),
+    "report": (_report, "one of the two reports, as JSON"),
+    "check": (_not_yet, "run chapters without building the site"),
+    "conform": (_not_yet, "which convention does an implementation follow?"),
+    "build": (_not_yet, "build and prove the site"),
+    "serve": (_not_yet, "serve the site while writing"),
+}
