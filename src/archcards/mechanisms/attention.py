@@ -12,6 +12,7 @@ from numpy import ndarray
 
 from ._checks import (
     broadcast_leading,
+    integer,
     leading_within,
     mask_array,
     one_of,
@@ -43,8 +44,7 @@ def softmax(scores: Float[ndarray, "*shape"], axis: int = -1) -> Float[ndarray, 
         array([0.5, 0.5, 0. ])
     """
     scores = real_array("scores", scores, min_ndim=1, minus_infinity=True)
-    if not -scores.ndim <= axis < scores.ndim:
-        raise ValueError(f"axis must be one of the {scores.ndim} axes of scores, got {axis}")
+    axis = integer("axis", axis, minimum=-scores.ndim, maximum=scores.ndim - 1)
     maximum = scores.max(axis=axis, keepdims=True, initial=-np.inf)
     if np.isneginf(maximum).any():
         raise ValueError("scores must have a finite entry along the axis, got only -inf")
@@ -190,11 +190,11 @@ def grouped_attention(
     query: Float[ndarray, "*#batch head query d_k"],
     key: Float[ndarray, "*#batch kv_head key d_k"],
     value: Float[ndarray, "*#batch kv_head key d_v"],
-    mask: Bool[ndarray, "*#batch query key"] | None = None,
+    mask: Bool[ndarray, "*#rows query key"] | None = None,
     *,
     scale: float | None = None,
-    bias: Float[ndarray, "*#batch query key"] | None = None,
-    sink: Float[ndarray, "*#batch"] | float | None = None,
+    bias: Float[ndarray, "*#rows query key"] | None = None,
+    sink: Float[ndarray, "*#rows"] | float | None = None,
     softcap: float | None = None,
     empty: str = "raise",
 ) -> Float[ndarray, "... head query d_v"]:

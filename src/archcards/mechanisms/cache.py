@@ -161,6 +161,7 @@ def cached_attention(
     key = real_array("key", key, min_ndim=3)
     value = real_array("value", value, min_ndim=3)
     time = same_size("length", ("query", query.shape[-2]), ("key", key.shape[-2]))
+    same_size("length", ("key", time), ("value", value.shape[-2]))
     if np.ndim(chunks) != 1:
         raise ValueError(f"chunks must be a sequence of sizes, got {chunks!r}")
     chunks = [integer("chunks", size, minimum=1) for size in chunks]

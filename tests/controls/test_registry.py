@@ -1,0 +1,73 @@
+"""The registry of controls."""
+
+import inspect
+
+import pytest
+
+from archcards import controls, mechanisms
+from archcards.controls import _registry
+
+ALL = [(m, name) for m in controls.MECHANISMS for name in controls.of(m)]
+
+
+@pytest.fixture
+def empty_registry(monkeypatch):
+    monkeypatch.setattr(_registry, "_CONTROLS", {})
+
+
+@pytest.mark.parametrize("mechanism, name", ALL)
+def test_a_control_has_its_mechanisms_signature(mechanism, name):
+    """It must take the place of the reference in any call: same parameters, same order and kinds."""
+    reference = {"merge": mechanisms.AttentionState.merge}.get(mechanism)
+    reference = reference or getattr(mechanisms, mechanism)
+    expected = list(inspect.signature(reference).parameters.values())
+    got = list(inspect.signature(controls.of(mechanism)[name]).parameters.values())
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in got)
+    named = [p for p in got if p.kind is not p.VAR_KEYWORD]
+    positional = [p.name for p in expected if p.kind is p.POSITIONAL_OR_KEYWORD]
+    keywords = {p.name for p in expected if p.kind is p.KEYWORD_ONLY}
+    if mechanism != "merge":  # its first parameter is called self in the class
+        assert [p.name for p in named if p.kind is p.POSITIONAL_OR_KEYWORD] == positional
+    got_keywords = {p.name for p in named if p.kind is p.KEYWORD_ONLY}
+    assert got_keywords <= keywords if passes_on else got_keywords == keywords
+    defaults = {p.name: p.default for p in expected}
+    assert all(p.default == defaults[p.name] for p in named if p.name in keywords)
+
+
+@pytest.mark.parametrize("mechanism, name", ALL)
+def test_a_control_says_where_it_was_seen(mechanism, name):
+    control = controls.of(mechanism)[name]
+    assert control.mechanism == mechanism and control.name == name
+    assert control.kind in ("mistake", "convention")
+    assert control.seen and "Seen in:" in control.__doc__ and "\n" not in control.seen
+
+
+def test_attribute_and_function_give_the_same_mapping():
+    assert dict(controls.causal) == dict(controls.of("causal"))
+    assert set(controls.MECHANISMS) <= set(dir(controls))
+    with pytest.raises(TypeError):
+        controls.causal["aligned to the top left"] = None
+
+
+def test_an_unknown_mechanism_is_named():
+    with pytest.raises(ValueError, match="^mechanism must be one that has controls, got 'casual'$"):
+        controls.of("casual")
+    with pytest.raises(AttributeError, match="no attribute 'casual'"):
+        controls.casual  # noqa: B018
+
+
+def test_a_control_without_a_source_is_refused(empty_registry):
+    def nameless():
+        """It does something wrong."""
+
+    with pytest.raises(ValueError, match="^control 'off by one' of causal must say what it does"):
+        controls.mistake("causal", "off by one")(nameless)
+
+
+def test_a_name_is_registered_once(empty_registry):
+    def control():
+        """Do nothing. Seen in: nowhere."""
+
+    controls.convention("causal", "idle")(control)
+    with pytest.raises(ValueError, match="^control 'idle' of causal must be registered once"):
+        controls.mistake("causal", "idle")(control)
