@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from .cards import Card, FrontMatter, read_front_matter
 from .chapter import Chapter, read_chapter
 from .problem import Problem
-from .prose import FactUse, paragraphs, scan, substitute
-from .record import Check, Derivation, Event, Fact, Figure, Switch, Table
+from .prose import substitute
+from .record import Check, Derivation, Event, Fact, Figure, Table
+from .rules import docstring_problems, snippet_problems, text_problems, unique_problems
 from .runner import Block, Limits, Run, run_chapters
 from .sources import Quote, Source, read_names, read_sources
 
@@ -139,10 +139,12 @@ def prove(
     begun = time.perf_counter()
     docs = Path(docs).resolve()
     root = docs.parent if root is None else Path(root).resolve()
-    chapters = read_book(docs)
-    if only is not None:
-        wanted = set(only)
-        chapters = [c for c in chapters if c.path in wanted]
+    everything = read_book(docs)
+    wanted = {chapter.path for chapter in everything} if only is None else set(only)
+    chapters = [chapter for chapter in everything if chapter.path in wanted]
+    doubles: dict[str, list[Problem]] = {chapter.path: [] for chapter in everything}
+    for problem in unique_problems(everything):
+        doubles[problem.path].append(problem)
     sources, problems = read_sources(f"{docs.name}/sources.yml", docs / "sources.yml")
     names = read_names(docs / "names.txt")
     runs = run_chapters(chapters, root, limits)
@@ -152,9 +154,14 @@ def prove(
     for chapter, front, run in zip(chapters, fronts, runs, strict=True):
         listed = {key: sources[key] for key in front.sources if key in sources}
         page = Page(chapter, front, run, listed, build)
-        found = sorted({*chapter.problems, *front.problems, *run.problems, *_prose_problems(page, names)})
+        found = sorted({
+            *chapter.problems, *front.problems, *run.problems, *doubles[chapter.path],
+            *snippet_problems(chapter, (root, docs)), *text_problems(page, names),
+        })  # fmt: skip
         pages[chapter.path] = Page(chapter, front, run, listed, build, tuple(found))
         problems += found
+    if only is None:
+        problems += docstring_problems(root)
     return Verdict(pages, tuple(sorted(problems)), sources, build, time.perf_counter() - begun)
 
 
@@ -179,55 +186,3 @@ def _build_facts(fronts: list[FrontMatter], runs: list[Run]) -> dict[str, Fact]:
         f"build.{name}": Fact(line=0, name=f"build.{name}", value=n, repr=repr(n), unit=None, given=False)
         for name, n in numbers.items()
     }
-
-
-def _prose_problems(page: Page, names: tuple[str, ...]) -> list[Problem]:
-    problems = []
-    for line, text in _texts(page):
-        found = scan(text)
-        for use in found.facts:
-            if reason := _fact_problem(page, use):
-                problems.append(page.chapter.problem(line + text.count("\n", 0, use.start), reason))
-        for position in found.stray:
-            problems.append(
-                page.chapter.problem(
-                    line + text.count("\n", 0, position),
-                    "{{ begins no fact; write {{ name }} or {{ name:format}}, with the spaces",
-                )
-            )
-    return problems
-
-
-def _fact_problem(page: Page, use: FactUse) -> str | None:
-    try:
-        page.format(use.name, use.spec)
-    except KeyError as error:
-        if not page.run.complete and "." not in use.name:
-            return None  # a block that did not run may define it
-        return str(error.args[0])
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _texts(page: Page) -> Iterable[tuple[int, str]]:
-    """Every text of the page that a reader sees, with the line on which it begins."""
-    yield from page.front.texts
-    yield from paragraphs(page.chapter.prose)
-    for event in page.events:
-        for text in _event_texts(event):
-            yield event.line, text.replace("\n", " ")
-
-
-def _event_texts(event: Event) -> Iterable[str]:
-    if isinstance(event, Check):
-        return [event.claim, event.because or "", *(mistake.name for mistake in event.controls)]
-    if isinstance(event, Derivation):
-        return [event.title, *(step.reason for step in event.steps)]
-    if isinstance(event, Table):
-        return [event.caption, *event.columns]
-    if isinstance(event, Figure):
-        return [event.alt, event.caption]
-    if isinstance(event, Switch):
-        return [event.caption, *event.labels[0], *event.labels[1]]
-    return []

@@ -39,7 +39,7 @@ class FrontMatter:
 
     card: Card | None
     sources: tuple[str, ...]
-    texts: tuple[tuple[int, str], ...]
+    texts: tuple[tuple[int, int, str], ...]  # first and last line, text
     problems: tuple[Problem, ...]
 
 
@@ -68,10 +68,10 @@ def read_front_matter(chapter: Chapter, known: Collection[str]) -> FrontMatter:
         if all(values.values()):
             card = Card(**values)
     texts = tuple(
-        (line, text)
+        (node.line, node.last, str(node.value))
         for name, node in root.value.items()
-        if name in FIELDS or name in ("title", "description", "subtitle")
-        for line, text in _by_line(node)
+        if name in (*FIELDS, "title", "description", "subtitle")
+        if node.value is not None and not isinstance(node.value, dict | tuple)
     )
     return FrontMatter(card, sources, texts, tuple(problems))
 
@@ -123,9 +123,3 @@ def _sources(chapter: Chapter, root: Node, known: Collection[str]) -> tuple[tupl
 def _text(node: Node | None) -> str:
     return "" if node is None or node.value is None or isinstance(node.value, dict | tuple) else str(node.value).strip()
 
-
-def _by_line(node: Node) -> list[tuple[int, str]]:
-    """The texts in it with their lines; a literal text line by line."""
-    if node.literal:
-        return list(enumerate(str(node.value).split("\n"), node.line))
-    return list(node.texts())

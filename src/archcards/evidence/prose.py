@@ -15,7 +15,7 @@ __all__ = ["BLANK", "FactUse", "Scanned", "paragraphs", "scan", "substitute"]
 
 BLANK = "\ufffc"  # stands for what is no text; belongs to no word
 
-_FACT = re.compile(r"\{\{ ([A-Za-z_]\w*(?:\.\w+)*)(?::([^{}\n]*?))? ?\}\}")
+_FACT = re.compile(r"\{\{ ([A-Za-z_]\w*(?:\.\w+)*)(?::([^{}\n]*?) ?| )\}\}")
 _TOKENS = re.compile(
     r"""(?P<fact>\{\{)
     |(?P<code>(?<!`)(?P<ticks>`+)(?!`)(?:.+?)(?<!`)(?P=ticks)(?!`))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +21,15 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True)
 class Node:
-    """A value, the line on which it begins, and how its text is laid out.
+    """A value and the lines on which it begins and ends.
 
-    `value` is a mapping from text to nodes, a tuple of nodes, or a scalar; `literal` says that a
-    text keeps its line breaks, so that its n-th line stands n lines below the first.
+    `value` is a mapping from text to nodes, a tuple of nodes, or a scalar; `keys` are those of a
+    mapping with their lines.
     """
 
     value: Any
     line: int
-    literal: bool = False
+    last: int
     keys: tuple[tuple[str, int], ...] = ()
 
     def plain(self) -> Any:
@@ -40,17 +39,6 @@ class Node:
         if isinstance(self.value, tuple):
             return [node.plain() for node in self.value]
         return self.value
-
-    def texts(self) -> Iterator[tuple[int, str]]:
-        """All texts in it, each with its line."""
-        if isinstance(self.value, dict):
-            for node in self.value.values():
-                yield from node.texts()
-        elif isinstance(self.value, tuple):
-            for node in self.value:
-                yield from node.texts()
-        elif self.value is not None:
-            yield self.line, str(self.value)
 
 
 class _Loader(yaml.SafeLoader):
@@ -68,13 +56,13 @@ def read_yaml(text: str, first_line: int = 1) -> Node:
 
     Example:
         >>> read_yaml("a: 1\\nb: [x]").value["b"].value[0]
-        Node(value='x', line=2, literal=False, keys=())
+        Node(value='x', line=2, last=2, keys=())
     """
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
         if root is None:
-            return Node(None, first_line)
+            return Node(None, first_line, first_line)
         return _convert(loader, root, first_line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -88,6 +76,7 @@ def read_yaml(text: str, first_line: int = 1) -> Node:
 
 def _convert(loader: _Loader, node: yaml.Node, first: int) -> Node:
     line = first + node.start_mark.line
+    last = max(line, first + node.end_mark.line - (node.end_mark.column == 0))
     if isinstance(node, yaml.MappingNode):
         values: dict[str, Node] = {}
         keys = []
@@ -97,8 +86,8 @@ def _convert(loader: _Loader, node: yaml.Node, first: int) -> Node:
                 raise YamlError(first + key_node.start_mark.line, f"{key} is given twice")
             values[key] = _convert(loader, value_node, first)
             keys.append((key, first + key_node.start_mark.line))
-        return Node(values, line, keys=tuple(keys))
+        return Node(values, line, last, tuple(keys))
     if isinstance(node, yaml.SequenceNode):
-        return Node(tuple(_convert(loader, item, first) for item in node.value), line)
-    literal = node.style == "|"
-    return Node(loader.construct_object(node, deep=True), line + (node.style in ("|", ">")), literal)
+        return Node(tuple(_convert(loader, item, first) for item in node.value), line, last)
+    block = node.style in ("|", ">")  # begins on the line of its sign, one above its text
+    return Node(loader.construct_object(node, deep=True), min(line + block, last), last)

@@ -1,0 +1,3 @@
+"""Each check of the book is a test: `pytest docs`."""
+
+pytest_plugins = ["archcards.evidence.testing"]

@@ -1,0 +1,66 @@
+"""`archcards check`: the verdicts on chapters in the terminal, without a site."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from .book import Verdict, prove
+from .problem import Problem
+
+__all__ = ["check_chapters", "find_chapters", "show"]
+
+
+def check_chapters(root: Path, wanted: Sequence[str] = ()) -> int:
+    """Judges the chapters (all, if none is named) of the checkout at `root`; the status is 1 on any fault.
+
+    Raises:
+        ValueError: If there is no such chapter.
+    """
+    only = find_chapters(root / "docs", wanted) if wanted else None
+    verdict = prove(root / "docs", only=only)
+    show(verdict.problems)
+    print(("not proved: " + _count(verdict) if verdict.problems else "proved: ") + verdict.summary())
+    return 0 if verdict.ok else 1
+
+
+def find_chapters(docs: Path, wanted: Iterable[str]) -> list[str]:
+    """The paths of the chapters so named: by file, by path below `docs` or by the end of either.
+
+    Raises:
+        ValueError: If a name fits no chapter, or more than one.
+    """
+    paths = [f"{docs.name}/{file.relative_to(docs).as_posix()}" for file in sorted(docs.rglob("*.md"))]
+    found = []
+    for name in wanted:
+        file = Path(name)
+        if file.is_file() and file.resolve().is_relative_to(docs.resolve()):
+            name = f"{docs.name}/{file.resolve().relative_to(docs.resolve()).as_posix()}"
+        ending = name.replace("\\", "/").removeprefix("./").removesuffix(".md") + ".md"
+        fitting = [path for path in paths if path == ending] or [p for p in paths if p.endswith("/" + ending)]
+        if not fitting:
+            raise ValueError(f"there is no chapter {name} in {docs}")
+        if len(fitting) > 1:
+            raise ValueError(f"{name} fits more than one chapter: {', '.join(fitting)}")
+        found += fitting
+    return found
+
+
+def show(problems: Iterable[Problem]) -> None:
+    """Prints each problem, and below it the line of the file that it is about."""
+    for problem in problems:
+        print(problem)
+        if problem.source:
+            print("    " + _short(problem.source))
+    sys.stdout.flush()
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= 100 else line[:99] + "…"
+
+
+def _count(verdict: Verdict) -> str:
+    n = len(verdict.problems)
+    pages = len({problem.path for problem in verdict.problems})
+    return f"{n} problem{'s' * (n != 1)} in {pages} file{'s' * (pages != 1)}; "
