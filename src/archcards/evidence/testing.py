@@ -1,6 +1,7 @@
 """The book as pytest items: one for each check and derivation, and one for each page.
 
-The `conftest.py` of the root says `pytest_plugins = ["archcards.evidence.testing"]`; then `pytest docs` collects the book, runs each page once, and names the items by page and line:
+The `conftest.py` of the root says `pytest_plugins = ["archcards.evidence.testing"]`; then
+`pytest docs` collects the book, runs each page once, and names the items by page and line:
 `docs/attention/chunked-prefill.md::41 a prefilled chunk reads what the full pass reads`. What is
 wrong with a page beside its checks fails the page's own item, `docs/…md::page`.
 """
