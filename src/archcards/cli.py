@@ -79,6 +79,36 @@ def _report(command: argparse.ArgumentParser) -> Run:
     return run
 
 
+def _build(command: argparse.ArgumentParser) -> Run:
+    command.add_argument("--site-dir", metavar="FOLDER", help="where to put the site (site/)")
+
+    def run(given: argparse.Namespace) -> int:
+        from . import checkout
+        from .plugin import command
+
+        try:
+            return command.build(checkout.find_checkout(), given.site_dir)
+        except checkout.NotACheckout as error:
+            raise BadInput(error) from None
+
+    return run
+
+
+def _serve(command: argparse.ArgumentParser) -> Run:
+    command.add_argument("--address", metavar="HOST:PORT", help="where to serve (127.0.0.1:8000)")
+
+    def run(given: argparse.Namespace) -> int:
+        from . import checkout
+        from .plugin import command
+
+        try:
+            return command.serve(checkout.find_checkout(), given.address)
+        except checkout.NotACheckout as error:
+            raise BadInput(error) from None
+
+    return run
+
+
 def _not_yet(command: argparse.ArgumentParser) -> Run:
     def run(given: argparse.Namespace) -> int:
         raise BadInput("this command is not written yet")
@@ -93,6 +123,6 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
     "report": (_report, "one of the two reports, as JSON"),
     "check": (_not_yet, "run chapters without building the site"),
     "conform": (_not_yet, "which convention does an implementation follow?"),
-    "build": (_not_yet, "build and prove the site"),
-    "serve": (_not_yet, "serve the site while writing"),
+    "build": (_build, "build and prove the site"),
+    "serve": (_serve, "serve the site while writing"),
 }

@@ -1,0 +1,155 @@
+"""What the site says about itself: cards, bibliography, and the list of all evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+
+from archcards.evidence.cards import Card
+from archcards.evidence.record import Check, Derivation, Fact
+from archcards.evidence.sources import Source
+
+from . import render
+from .book import Address, BookPage
+
+__all__ = ["bibliography", "card", "cards_index", "evidence_index", "sources_switch"]
+
+_FIELDS = {
+    "changed_component": "What changes",
+    "invariant_core": "What stays",
+    "analytical_consequence": "What follows by algebra",
+    "empirical_source_boundary": "Where the algebra ends",
+    "later_subject": "What comes later",
+}
+
+
+def card(card: Card, *, href: str = "", name: str = "") -> str:
+    """A card, drawn from a chapter's front matter; with `href` its name leads to the chapter."""
+    title = render.inline(card.name)
+    if href:
+        title = f'<a href="{escape(href)}">{title}</a>'
+    rows = []
+    for field, label in _FIELDS.items():
+        boundary = ' class="ac-card__boundary"' if field == "empirical_source_boundary" else ""
+        rows.append(f"<dt>{label}</dt><dd{boundary}>{render.inline(getattr(card, field))}</dd>")
+    anchor = f' id="{escape(name)}"' if name else ""
+    return (
+        f'<section class="ac-card"{anchor} aria-label="Architecture card">'
+        f'<p class="ac-card__name">{title}</p><dl>{"".join(rows)}</dl></section>'
+    )
+
+
+def sources_switch() -> str:
+    """The box that shows, for a whole page, where its numbers come from. It needs no script."""
+    return (
+        '<label class="ac-sources" data-search-exclude><input type="checkbox" autocomplete="off">'
+        "Show where numbers come from</label>"
+    )
+
+
+def cards_index(
+    pages: Iterable[BookPage], address: Address, place: Callable[[BookPage, str], str]
+) -> str:
+    """All cards; their facts are those of their own pages, so `place` fills them in here."""
+    return "\n".join(
+        place(page, card(page.proved.card, href=address(page, ""), name=f"card-{render.slug(page.stem)}"))
+        for page in pages
+        if page.proved.card
+    )
+
+
+def bibliography(sources: Iterable[Source]) -> str:
+    """The sources of a page, in the order in which its front matter names them."""
+    rows = []
+    for source in sources:
+        shown = source.url.removeprefix("https://").removeprefix("www.").rstrip("/")
+        shown = shown.replace("arxiv.org/abs/", "arXiv:")
+        quoted = "; ".join(
+            f"{escape(str(quote.value))} {escape(quote.unit or '')}".strip() + f" ({escape(quote.where)})"
+            for quote in source.quotes.values()
+        )
+        quoted = f'<br><span class="ac-address">Quoted from it: {quoted}</span>' if quoted else ""
+        rows.append(
+            f'<li id="source-{render.slug(source.key)}">{escape(source.authors)} ({escape(source.year)}). '
+            f'<em>{escape(source.title)}</em>. <a href="{escape(source.url)}">{escape(shown)}</a>{quoted}</li>'
+        )
+    return f'<ul class="ac-bibliography">{"".join(rows)}</ul>' if rows else ""
+
+
+def evidence_index(
+    pages: Iterable[BookPage],
+    address: Address,
+    place: Callable[[BookPage, str], str],
+    title: Callable[[BookPage], str],
+) -> str:
+    """Everything that the site states and computed, page by page."""
+    return "\n".join(
+        place(page, _evidence_of(page, address, title(page)))
+        for page in pages
+        if page.proved.events
+    )
+
+
+def _evidence_of(page: BookPage, address: Address, title: str) -> str:
+    checks, derivations, facts = page.of(Check), page.of(Derivation), page.of(Fact)
+    parts = []
+    if checks:
+        rows = "".join(
+            f'<tr><th scope="row"><a href="{address(page, page.anchors.of(check))}">'
+            f"{render.inline(check.claim)}</a></th><td>{render.tolerance(check)}</td>"
+            f"<td>{_caught(check)}</td><td>{check.line}</td></tr>"
+            for check in checks
+        )
+        parts.append(_listing("Checks", ("Claim", "Holds", "Mistakes caught", "Line"), rows, title))
+    if derivations:
+        rows = "".join(
+            f'<tr><th scope="row"><a href="{address(page, page.anchors.of(one))}">'
+            f"{render.inline(one.title)}</a></th>"
+            f"<td>{len(one.steps) - 1}</td><td>{escape('; '.join(one.sizes)) or 'any'}</td>"
+            f"<td>{one.line}</td></tr>"
+            for one in derivations
+        )
+        parts.append(_listing("Derivations", ("Title", "Steps", "Sizes", "Line"), rows, title))
+    if facts:
+        rows = "".join(
+            f'<tr><th scope="row"><a href="{address(page, page.anchors.of(fact))}">'
+            f"<code>{escape(fact.name)}</code></a></th>"
+            f"<td>{_value(fact)}</td><td>{'chosen' if fact.given else 'computed'}</td>"
+            f"<td>{fact.line}</td></tr>"
+            for fact in facts
+        )
+        parts.append(_listing("Facts", ("Name", "Value", "How", "Line"), rows, title))
+    counts = ", ".join(
+        f"{len(found)} {word if len(found) != 1 else word.removesuffix('s')}"
+        for found, word in ((checks, "checks"), (derivations, "derivations"), (facts, "facts"))
+        if found
+    )
+    if not parts:
+        return ""
+    return (
+        f'<h2 id="{render.slug(page.src_uri.removesuffix(".md"))}">'
+        f'<a href="{address(page, "")}">{title}</a></h2>'
+        f'<details class="ac-evidence" data-search-exclude><summary>{counts}, from <code>{escape(page.path)}'
+        f"</code></summary>{''.join(parts)}</details>"
+    )
+
+
+def _listing(name: str, columns: Sequence[str], rows: str, title: str) -> str:
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    return (
+        f'<div class="ac-table" role="region" tabindex="0" aria-label="{escape(name)}: {escape(title)}">'
+        f'<table class="ac-paper"><caption>{name}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _caught(check: Check) -> str:
+    return "<br>".join(
+        f"{render.inline(control.name)}: {escape(control.shown)}" for control in check.controls
+    )
+
+
+def _value(fact: Fact) -> str:
+    shown = f"{fact.value:,}" if type(fact.value) is int else f"{fact.value:.6g}" if type(
+        fact.value
+    ) is float else str(fact.value)
+    return escape(f"{shown} {fact.unit}" if fact.unit else shown)

@@ -1,0 +1,394 @@
+"""The MkDocs plugin: runs the book, puts its results into the pages, and publishes all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from textwrap import shorten
+
+from mkdocs.config.base import Config
+from mkdocs.config.config_options import Type
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import BasePlugin, event_priority
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
+
+from archcards.evidence.book import Verdict
+from archcards.evidence.problem import Problem
+
+from . import facts, fonts, links, mathematics, pages, policy, published, render, swap
+from .blocks import Blocks, install, mark_fences, misplaced
+from .book import Book, BookPage
+from .markup import tokens
+
+__all__ = ["ArchitectureCards", "NotProved"]
+
+THEME = Path(__file__).with_name("theme")
+STYLES = "assets/stylesheets/archcards.css"
+INLINE_STYLES = "assets/stylesheets/inline.css"
+FONT = "assets/fonts/stix-two-math.woff2"
+
+
+class NotProved(PluginError):
+    """The book has faults, and nothing was published."""
+
+
+class Options(Config):
+    """Options of the plugin in `mkdocs.yml`."""
+
+    reports = Type(bool, default=False)
+    """Whether the two reports of `archcards report` stand beside the pages."""
+
+
+class ArchitectureCards(BasePlugin[Options]):
+    """Builds the site beside the old one and swaps it in when everything is proved."""
+
+    def __init__(self) -> None:
+        self.serving = False
+        self.exit = contextlib.ExitStack()
+        self.warnings = _Warnings()
+
+    # Before the build
+
+    def on_startup(self, *, command: str, dirty: bool) -> None:
+        self.serving = command == "serve"
+
+    @event_priority(100)
+    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+        self.begun = time.perf_counter()
+        self.docs = Path(config.docs_dir)
+        self.root = Path(config.config_file_path).parent if config.config_file_path else self.docs.parent
+        self.problems: list[Problem] = []
+        self.styles = policy.StyleSheet()
+        self.characters: set[int] = set(fonts.DISPLAY)
+        self.current: Blocks | None = None
+        self.placed: dict[str, Blocks] = {}
+        self.sites: dict[str, Page] = {}
+        self.warnings.start()
+        if not self.serving:
+            _addresses(config)
+        os.environ.setdefault("SOURCE_DATE_EPOCH", _commit_time(self.root))
+        if not self.serving:
+            self.site = Path(config.site_dir)
+            self._redirect(config)
+        self.book = self._prove()
+        self.problems += self.book.verdict.problems
+        config.theme.dirs.insert(0, str(THEME))
+        config.extra_css[:] = [STYLES, INLINE_STYLES, *config.extra_css]
+        install(lambda: self.current)
+        return config
+
+    def _redirect(self, config: MkDocsConfig) -> None:
+        try:
+            self.exit.enter_context(swap.lock(self.site))
+            self.fresh = swap.beside(self.site)
+        except (OSError, swap.BuildInProgress) as error:
+            raise NotProved(f"cannot build {self.site}: {error}") from None
+        config.site_dir = str(self.fresh)
+
+    def _prove(self) -> Book:
+        try:
+            return Book.prove(self.docs)
+        except Exception as error:
+            if not self.serving:
+                raise
+            problem = Problem(self.docs.name, 1, f"the book cannot be run: {error}")
+            return Book(Verdict({}, (problem,), {}, {}), {})
+
+    def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
+        """Leaves out what the theme brings and no reader needs; adds what the book says to programs."""
+        for file in list(files):
+            if file.src_uri.endswith((".css.map", ".js.map")) or "/javascripts/lunr/" in f"/{file.src_uri}":
+                files.remove(file)
+        made = {"evidence.json": published.evidence_json(self.book)}
+        if self.config.reports:
+            reports, problems = published.reports(self.book)
+            made |= reports
+            self.problems += problems
+        for name, content in made.items():
+            files.append(File.generated(config, name, content=content))
+        return files
+
+    # Each page
+
+    def on_page_markdown(self, markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+        self.current = None
+        proved = self.book.pages.get(page.file.src_uri)
+        if proved is None:
+            return markdown
+        self.current = Blocks(proved.proved.blocks, proved.anchors, proved.lines)
+        self.placed[page.file.src_uri] = self.current
+        offset = max(0, len(proved.lines) - (markdown.count("\n") + 1))
+        return mark_fences(markdown, proved.proved.chapter.blocks, offset)
+
+    def on_page_content(self, html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+        proved, blocks = self.book.pages.get(page.file.src_uri), self.current
+        self.current = None
+        if proved is None or blocks is None:
+            return html
+        html = blocks.fill(html)
+        self.problems += [self._problem(proved, line, reason) for line, reason in blocks.faults]
+        if proved.proved.card:
+            html = _after_heading(html, pages.card(proved.proved.card) + pages.sources_switch())
+        if bibliography := pages.bibliography(proved.proved.sources.values()):
+            html = re.sub(r'(<h2 id="sources">.*?</h2>)', lambda m: m[1] + bibliography, html, flags=re.S)
+        for formula in mathematics.formulas(html):
+            try:
+                mathematics.mathml(facts.plain(formula.tex, _NUMBERS), formula.display)
+            except mathematics.BadTeX as error:
+                line = _line_of(proved.lines, formula.tex) or 1
+                self.problems.append(self._problem(proved, line, f"TeX does not parse: {error}"))
+        html = facts.place(
+            html, proved.values(lambda target, anchor: _address(target, anchor, page, files))
+        )
+        values = proved.values()
+        if page.title:
+            page.title = facts.plain(str(page.title), values)
+        _rename(page.toc, values)
+        return html
+
+    def on_env(self, env, *, config: MkDocsConfig, files: Files):
+        """All pages are read, and their titles known: the lists of the whole book can be drawn."""
+        for file in files.documentation_pages():
+            page = file.page
+            if page is None or not page.content or '<div data-ac="' not in page.content:
+                continue
+
+            def address(target: BookPage | None, anchor: str, page: Page = page) -> str:
+                return _address(target, anchor, page, files)
+
+            def place(target: BookPage, html: str, address=address) -> str:
+                return facts.place(html, target.values(address))
+
+            def title(target: BookPage) -> str:
+                other = files.get_file_from_path(target.src_uri)
+                named = other.page.title if other and other.page else None
+                return facts.plain(str(named or target.stem), target.values())
+
+            proved = self.book.pages.values()
+            lists = {
+                "cards": lambda: pages.cards_index(proved, address, place),
+                "evidence": lambda: pages.evidence_index(proved, address, place, title),
+            }
+            page.content = re.sub(
+                r'<div data-ac="(cards|evidence)"></div>',
+                lambda found, lists=lists: lists[found[1]](),
+                page.content,
+            )
+        return env
+
+    @event_priority(-100)
+    def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:
+        proved = self.book.pages.get(page.file.src_uri)
+        self.sites[page.file.dest_uri] = page
+        if proved is not None:
+            executed = [fence.line for fence in proved.proved.chapter.blocks if fence.executed]
+            for line, reason in misplaced(output, executed):
+                self.problems.append(self._problem(proved, line, reason))
+            self.problems += self._leftovers(output, proved)
+            output = re.sub(r' data-ac-line="\d+"', "", output)
+            if self.serving:
+                output = self._with_faults(output, proved)
+        return self._finished(output)
+
+    @event_priority(-100)
+    def on_post_template(self, output: str, *, template_name: str, config: MkDocsConfig) -> str:
+        return self._finished(output) if template_name.endswith(".html") else output
+
+    def _finished(self, output: str) -> str:
+        output = mathematics.typeset(output)
+        output = mathematics.typeset_navigation(output)
+        self.characters |= mathematics.code_points(output)
+        output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
+        return policy.with_policy(self.styles.without_styles(output))
+
+    def _leftovers(self, output: str, proved: BookPage) -> list[Problem]:
+        """References that nothing has replaced, wherever they stand."""
+        found = []
+        for token in tokens(output):
+            shown = token.kind == "text" and not {"code", "pre", "script", "style"} & set(token.inside)
+            if "{{" in token.text and (shown or token.kind == "open"):
+                for left in re.findall(r"\{\{[^{}]*\}?\}?", token.text):
+                    line = _line_of(proved.lines, left)
+                    # A card on the index is reported where its own page has it, and a page that did
+                    # not run to its end has one fault, not one for each number it did not compute.
+                    if line is None or not proved.proved.run.complete:
+                        continue
+                    found.append(self._problem(proved, line, f"{left} stands for nothing here"))
+        return list(dict.fromkeys(found))
+
+    def _with_faults(self, output: str, proved: BookPage) -> str:
+        """The preview shows the faults of a page at its top; those of blocks stand at their place too."""
+        faults = sorted(p for p in self.problems if p.path == proved.path)
+        if not faults:
+            return output
+        rows = "".join(render.fault(problem.line, problem.reason) for problem in faults)
+        box = f'<div class="ac-faults" role="alert"><p>This page cannot be published:</p>{rows}</div>'
+        return re.sub(r"(<article\b[^>]*>)", lambda m: m[1] + box, output, count=1)
+
+    # After the build
+
+    @event_priority(-100)
+    def on_post_build(self, *, config: MkDocsConfig) -> None:
+        site = Path(config.site_dir)
+        _write(site / INLINE_STYLES, self.styles.css().encode())
+        _write(site / FONT, fonts.mathematics_font(self.characters))
+        self.problems += self._dead_links(site, config)
+        self.problems += self._warned()
+        problems = sorted(set(self.problems))
+        _tell(problems)
+        if self.serving:
+            return
+        if problems:
+            count = len(problems)
+            raise NotProved(
+                f"{count} fault{'s' * (count != 1)}; nothing was published"
+                + (f", {self.site.name}/ is as it was" if self.site.exists() else "")
+            )
+        swap.publish(self.fresh, self.site)
+        self._clear()
+        verdict = replace(self.book.verdict, seconds=time.perf_counter() - self.begun)
+        print(f"{self.site.name}/ is proved and published: {verdict.summary()}", file=sys.stderr)
+
+    def on_build_error(self, *, error: Exception) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.warnings.stop()
+        if hasattr(self, "fresh"):
+            swap.discard(self.fresh)
+        self.exit.close()
+
+    def _dead_links(self, site: Path, config: MkDocsConfig) -> list[Problem]:
+        found = []
+        for dead in links.check_site(site, site_url=config.site_url or ""):
+            page = self.sites.get(dead.page)
+            proved = self.book.pages.get(page.file.src_uri) if page else None
+            if proved is None:
+                name = f"{self.docs.name}/{page.file.src_uri}" if page else f"{self.site.name}/{dead.page}"
+                found.append(Problem(name, 1, dead.reason))
+            else:
+                line = links.find_line("\n".join(proved.lines), dead.link) or 1
+                found.append(self._problem(proved, line, dead.reason))
+        return found
+
+    def _warned(self) -> list[Problem]:
+        """What MkDocs and its plugins only warn of."""
+        found = []
+        for message in self.warnings.messages:
+            named = re.match(r"(?:[\w.-]+: )?(?:Doc file '|')?(?P<page>[\w./-]+\.md)\b", message)
+            path = f"{self.docs.name}/{named['page']}" if named else "mkdocs.yml"
+            found.append(Problem(path, 1, " ".join(message.split())))
+        self.warnings.stop()
+        return found
+
+    def _problem(self, proved: BookPage, line: int, reason: str) -> Problem:
+        source = proved.lines[line - 1].strip() if 0 < line <= len(proved.lines) else ""
+        return Problem(proved.path, line, reason, source)
+
+    # While writing
+
+    def on_serve(self, server, *, config: MkDocsConfig, builder):
+        server.watch(str(self.root / "src"))
+        return server
+
+
+def _address(target: BookPage | None, anchor: str, page: Page, files: Files) -> str:
+    """The address of an anchor of a page, or of the Evidence page, seen from `page`."""
+    file = files.get_file_from_path(target.src_uri if target else "evidence.md")
+    if file is None:
+        return "#"
+    url = "" if file is page.file else get_relative_url(file.url, page.url)
+    return f"{url}#{anchor}" if anchor and target else url or "#"
+
+
+class _Digits(dict):
+    """Any name stands for a digit: enough to see whether TeX parses around it."""
+
+    def get(self, name, default=None):
+        return facts.Value(1, "", "")
+
+
+_NUMBERS = _Digits()
+
+
+class _Warnings(logging.Handler):
+    """Keeps the warnings of a build, which `mkdocs build -q` would hide."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+    def start(self) -> None:
+        self.messages.clear()
+        self.stop()
+        logging.getLogger("mkdocs").addHandler(self)
+
+    def stop(self) -> None:
+        logging.getLogger("mkdocs").removeHandler(self)
+
+
+def _addresses(config: MkDocsConfig) -> None:
+    """Where the site and its repository live, so that a fork edits nothing."""
+    if site := os.environ.get("ARCHCARDS_SITE_URL"):
+        config.site_url = site.rstrip("/") + "/"
+    if repository := os.environ.get("ARCHCARDS_REPO_URL"):
+        config.repo_url = repository
+
+
+def _commit_time(root: Path) -> str:
+    """The time of the commit, so that two builds of it are the same."""
+    command = ["git", "-C", str(root), "log", "-1", "--format=%ct"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return "0"
+    return told.stdout.strip() or "0"
+
+
+def _after_heading(html: str, what: str) -> str:
+    """The page with something put after its title, or at its top."""
+    end = html.find("</h1>")
+    return html[: end + 5] + what + html[end + 5 :] if end >= 0 else what + html
+
+
+def _rename(toc, values) -> None:
+    for item in toc:
+        item.title = facts.plain(item.title, values)
+        _rename(item.children, values)
+
+
+def _line_of(lines: tuple[str, ...], text: str) -> int | None:
+    """The line that a piece of the page most likely comes from."""
+    pieces = [piece.strip() for piece in text.split("\n") if piece.strip()]
+    for number, line in enumerate(lines, 1):
+        if pieces and pieces[0] in line:
+            return number
+    return None
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _tell(problems: list[Problem]) -> None:
+    """Every fault on its own line, with the line of the file that has it."""
+    for problem in problems:
+        print(problem, file=sys.stderr)
+        if problem.source:
+            print(f"    {shorten(problem.source, 140, placeholder=' …')}", file=sys.stderr)
+        if problem.detail:
+            print("\n".join(f"    | {line}" for line in problem.detail.split("\n")), file=sys.stderr)
