@@ -6,16 +6,16 @@ import pkgutil
 
 import pytest
 
-import archcards
 from archcards import mechanisms
 
 # Whole blocks: an example would be mostly weights.
 WITHOUT_EXAMPLE = {"mamba2_block"}
+PACKAGES = [importlib.import_module(f"archcards.{p}") for p in ("mechanisms", "controls", "ledger", "evidence")]
 MODULES = [
     module.name
-    for module in pkgutil.walk_packages(archcards.__path__, "archcards.")
-    if not module.name.endswith("__main__")
-]
+    for package in PACKAGES
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+] + [package.__name__ for package in PACKAGES]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -16,6 +16,7 @@ from numpy import ndarray
 from ._checks import one_of, real_array, real_number, same_size
 from .attention import attention
 from .masks import causal
+from .norms import rms_norm
 from .rope import Frequencies, rope_frequencies, rotate
 
 __all__ = ["LatentCache", "LatentWeights", "latent_attention", "latent_read"]
@@ -200,9 +201,7 @@ class LatentCache:
 
 
 def _rms_norm(x: ndarray, weight: ndarray | None, epsilon: float) -> ndarray:
-    if weight is None:
-        return x
-    return weight * x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + epsilon)
+    return x if weight is None else rms_norm(x, weight, eps=epsilon)
 
 
 def latent_attention(

@@ -11,13 +11,13 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from ._checks import integer, real_array, real_number, same_size
+from .norms import gated_norm
 from .ssm import causal_convolution, selective_scan, silu, state_space_dual
 
 __all__ = [
     "Mamba2Weights",
     "MambaWeights",
     "RecurrentCache",
-    "gated_norm",
     "mamba2_block",
     "mamba_block",
 ]
@@ -245,42 +245,6 @@ def mamba2_block(
     y = rearrange(y, "... head time p -> ... time (head p)")
     y = gated_norm(y, z, weights.norm, groups=groups, eps=eps)
     return y @ weights.output, RecurrentCache(past, state)
-
-
-def gated_norm(
-    y: Float[ndarray, "*batch channel"],
-    z: Float[ndarray, "*batch channel"],
-    weight: Float[ndarray, " channel"],
-    *,
-    groups: int = 1,
-    eps: float = 1e-5,
-) -> Float[ndarray, "*batch channel"]:
-    """Gate, then divide each group of channels by its root mean square.
-
-    $$g = y \\odot \\text{silu}(z), \\qquad
-    \\frac{g_G}{\\sqrt{\\text{mean}(g_G^2) + \\varepsilon}} \\odot \\text{weight}_G
-    \\text{ for each group } G$$
-
-    Raises:
-        ValueError: If shapes do not fit or a number is out of range.
-
-    Source:
-        Dao & Gu 2024, arXiv 2405.21060, section 7.1; order and groups as in its code.
-
-    Example:
-        >>> gated_norm([3.0, 4.0], [1000.0, 1000.0], [1.0, 1.0], groups=2, eps=0.0)
-        array([1., 1.])
-    """
-    y = real_array("y", y, min_ndim=1)
-    z = real_array("z", z, shape=y.shape)
-    weight = real_array("weight", weight, shape=y.shape[-1:])
-    groups = integer("groups", groups, minimum=1)
-    eps = real_number("eps", eps, minimum=0)
-    if y.shape[-1] % groups:
-        raise ValueError(f"groups must divide the {y.shape[-1]} channels of y, got {groups}")
-    gated = rearrange(y * silu(z), "... (group channel) -> ... group channel", group=groups)
-    root = np.sqrt(np.mean(gated**2, axis=-1, keepdims=True) + eps)
-    return rearrange(gated / root, "... group channel -> ... (group channel)") * weight
 
 
 def _input(x, weights):
