@@ -1,10 +1,11 @@
 """What a chapter states, computed and proved: checks with controls, facts, derivations, pictures."""
 
 from .check import check
+from .derive import derive
 from .fact import fact
 from .figure import figure
 from .record import CheckFailed
 from .switch import switch
 from .table import table
 
-__all__ = ["CheckFailed", "check", "fact", "figure", "switch", "table"]
+__all__ = ["CheckFailed", "check", "derive", "fact", "figure", "switch", "table"]

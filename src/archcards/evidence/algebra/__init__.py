@@ -1,0 +1,1 @@
+"""The algebra behind `derive`: expressions, how they are typeset, proofs and counterexamples."""

@@ -1,0 +1,327 @@
+"""Proofs that expressions are equal, by polynomial identity.
+
+Every exponential, logarithm, root, sine, absolute value and positive part becomes an indeterminate,
+with the relations that these functions satisfy:
+
+- exp(a + b) = exp(a) exp(b), so that one indeterminate stands for each independent exponent;
+- cos and sin of a sum by the addition formulas, with c² + s² = 1 for each independent angle;
+- r**q = b for the q-th root r of b;
+- |x|² = x², and for the positive part p = max(x, 0): p² = p x.
+
+What is left are rational functions over the rational numbers. Two are equal if the numerator of
+their difference lies in the ideal of all the relations, those of the functions and those that were
+given; a Gröbner basis decides it. Denominators are taken to be different from zero.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import sympy
+from sympy.polys.groebnertools import groebner
+from sympy.polys.orderings import grevlex, lex
+from sympy.polys.rings import PolyElement, PolyRing
+
+from .expressions import Arithmetic, ExpressionError
+
+__all__ = ["all_zero", "exact"]
+
+_positive_part = sympy.Function("positive_part")
+
+
+def exact() -> Arithmetic:
+    """Arithmetic over SymPy's expressions."""
+    functions: dict[str, Callable[[Any], Any]] = {
+        name: getattr(sympy, name) for name in ("exp", "log", "sqrt", "sin", "cos")
+    }
+    return Arithmetic(
+        functions | {"abs": sympy.Abs},
+        maximum=lambda x, zero: _positive_part(x - zero),
+        divide=_divide,
+        power=lambda base, exponent: sympy.Pow(sympy.sympify(base), sympy.sympify(exponent)),
+        sum_between=_sum_between,
+    )
+
+
+def _divide(a: Any, b: Any) -> Any:
+    quotient = sympy.sympify(a) / sympy.sympify(b)
+    if quotient.has(sympy.zoo, sympy.nan):
+        raise ZeroDivisionError
+    return int(quotient) if quotient.is_Integer else quotient
+
+
+def _sum_between(name: str, low: Any, high: Any, term: Callable[[Any], Any]) -> Any:
+    """A sum of a polynomial in its index, in closed form: i**k has antidifference B_(k+1)(i) / (k+1)."""
+    index = sympy.Dummy(name)
+    summand = sympy.expand(term(index))
+    if not summand.is_polynomial(index):
+        raise ExpressionError(f"the term of a sum between symbols must be a polynomial in {name}")
+    total = sympy.Integer(0)
+    for (power,), coefficient in sympy.Poly(summand, index).terms():
+        primitive = functools.partial(sympy.bernoulli, power + 1)
+        total += coefficient * (primitive(sympy.sympify(high) + 1) - primitive(sympy.sympify(low))) / (power + 1)
+    return sympy.expand(total)
+
+
+def all_zero(differences: Sequence[Any], relations: Sequence[Any]) -> bool:
+    """Whether every difference is zero wherever all the relations (taken as `= 0`) hold.
+
+    Example:
+        >>> x, k, c = sympy.symbols("x k c")
+        >>> all_zero([sympy.exp(x) * sympy.exp(-x / 2) - sympy.exp(x / 2)], [])
+        True
+        >>> all_zero([k**3 - k], [k**2 - 1]), all_zero([k - 1], [k**2 - 1])
+        (True, False)
+    """
+    differences = [sympy.sympify(d) for d in differences]
+    relations = [sympy.sympify(r) for r in relations]
+    indeterminates = _Indeterminates()
+    for _ in range(2):  # the first round finds the common denominators of exponents and angles
+        indeterminates.start()
+        given = [indeterminates.replace(relation) for relation in relations]
+        indeterminates.known = given
+        replaced = [indeterminates.replace(difference) for difference in differences]
+    return _in_ideal(replaced, [*given, *indeterminates.relations], indeterminates.order)
+
+
+class _Indeterminates:
+    """Puts a symbol in the place of everything that is no rational function."""
+
+    def __init__(self) -> None:
+        self._fractions: dict[Any, int] = {}
+        self.known: list[Any] = []
+
+    def start(self) -> None:
+        self.relations: list[Any] = []
+        self.order: list[Any] = []
+        self._symbols: dict[Any, Any] = {}
+        self._seen: dict[Any, Any] = {}
+
+    def replace(self, expression: Any) -> Any:
+        if expression not in self._seen:
+            self._seen[expression] = self._replace(expression)
+        return self._seen[expression]
+
+    def _replace(self, e: Any) -> Any:
+        if e.is_Symbol or e.is_Rational:
+            return e
+        if e.is_Add or e.is_Mul:
+            return e.func(*map(self.replace, e.args))
+        if isinstance(e, sympy.exp):
+            return self._exponential(self._canonical(self.replace(e.args[0])))
+        if e is sympy.E:
+            return self._exponential(sympy.Integer(1))
+        if e.is_Pow:
+            return self._power(self.replace(e.base), e.exp)
+        if isinstance(e, sympy.sin | sympy.cos):
+            cosine, sine = self._direction(self._canonical(self.replace(e.args[0])))
+            return sine if isinstance(e, sympy.sin) else cosine
+        argument = self._canonical(self.replace(e.args[0])) if len(e.args) == 1 else None
+        if isinstance(e, sympy.log):
+            return self._logarithm(argument)
+        if isinstance(e, sympy.Abs):
+            return self._symbol("abs", self._without_sign(argument)[0], lambda r, x: r**2 - x**2)
+        if isinstance(e, _positive_part):
+            return self._positive_part(argument)
+        raise ExpressionError(f"{e} has no algebra")
+
+    def _symbol(self, kind: str, argument: Any, relation: Callable[[Any, Any], Any] | None = None) -> Any:
+        key = kind, argument
+        if key not in self._symbols:
+            symbol = sympy.Symbol(f"{kind}({argument})", real=True)
+            self._symbols[key] = symbol
+            self.order.insert(0, symbol)  # the newest first, so that its relation has it in front
+            if relation is not None:
+                self.relations.append(relation(symbol, argument))
+        return self._symbols[key]
+
+    def _canonical(self, argument: Any) -> Any:
+        """One form for equal arguments: expanded, in lowest terms, reduced by what is given."""
+        if not argument.is_polynomial():
+            argument = sympy.cancel(argument)
+        numerator, denominator = sympy.fraction(sympy.together(sympy.expand(argument)))
+        numerator = sympy.expand(numerator)
+        if self.known and not numerator.is_Rational:
+            numerator = _reduced(numerator, self.known)
+        return sympy.expand(numerator) / denominator if not denominator.is_Rational else sympy.expand(numerator / denominator)
+
+    def _terms(self, argument: Any) -> Iterable[tuple[Any, Any]]:
+        """The argument as a sum of rational coefficients times what cannot be taken apart."""
+        numerator, denominator = sympy.fraction(argument) if not argument.is_polynomial() else (argument, sympy.Integer(1))
+        for term in sympy.Add.make_args(sympy.expand(numerator)):
+            coefficient, rest = (term / denominator).as_coeff_Mul()
+            yield coefficient, rest
+
+    def _whole(self, kind: str, coefficient: Any, rest: Any) -> tuple[int, int]:
+        """The coefficient as a whole number of the smallest fraction of `rest` in use."""
+        key = kind, rest
+        self._fractions[key] = math.lcm(self._fractions.get(key, 1), int(coefficient.q))
+        return int(coefficient * self._fractions[key]), self._fractions[key]
+
+    def _exponential(self, argument: Any) -> Any:
+        product = sympy.Integer(1)
+        for coefficient, rest in self._terms(argument):
+            logarithm_of = next((a for (k, a), s in self._symbols.items() if k == "log" and s == rest), None)
+            if logarithm_of is not None:
+                product *= self._power(logarithm_of, coefficient)
+            elif coefficient != 0:
+                times, parts = self._whole("exp", coefficient, rest)
+                product *= self._symbol("exp", rest / parts) ** times
+        return product
+
+    def _power(self, base: Any, exponent: Any) -> Any:
+        if exponent.is_Integer:
+            return base**exponent
+        if not exponent.is_Rational:
+            exponent = self.replace(exponent)
+            return self._exponential(self._canonical(exponent * self._logarithm(self._canonical(base))))
+        base = self._canonical(base)
+        simple = base**exponent
+        if simple.is_Rational or (simple.is_Pow and simple.exp.is_Integer) or simple.is_Symbol:
+            return simple
+        if simple.is_Mul:  # factors that are known to be positive come out of a root
+            outside = [f for f in simple.args if not (f.is_Pow and not f.exp.is_Integer)]
+            inside = [f for f in simple.args if f.is_Pow and not f.exp.is_Integer]
+            return sympy.Mul(*outside, *(self._root(self._canonical(f.base), f.exp) for f in inside))
+        return self._root(base, exponent)
+
+    def _root(self, base: Any, exponent: Any) -> Any:
+        degree = int(exponent.q)
+        return self._symbol(f"root{degree}", base, lambda r, b: r**degree - b) ** int(exponent.p)
+
+    def _direction(self, angle: Any) -> tuple[Any, Any]:
+        cosine, sine = sympy.Integer(1), sympy.Integer(0)
+        for coefficient, rest in self._terms(angle):
+            if coefficient == 0:
+                continue
+            times, parts = self._whole("angle", coefficient, rest)
+            c = self._symbol("cos", rest / parts)
+            s = self._symbol("sin", rest / parts, lambda s, _, c=c: s**2 + c**2 - 1)
+            for _ in range(abs(times)):
+                turn = s if times > 0 else -s
+                cosine, sine = sympy.expand(cosine * c - sine * turn), sympy.expand(sine * c + cosine * turn)
+        return cosine, sine
+
+    def _logarithm(self, argument: Any) -> Any:
+        total = sympy.Integer(0)
+        expanded = sympy.expand_log(sympy.log(sympy.factor(argument)))
+        for term in sympy.Add.make_args(expanded):
+            factors = [self._symbol("log", f.args[0]) if isinstance(f, sympy.log) else f for f in sympy.Mul.make_args(term)]
+            total += sympy.Mul(*factors)
+        return total
+
+    def _without_sign(self, argument: Any) -> tuple[Any, bool]:
+        """The argument or its opposite, whichever SymPy prefers, and whether it was turned round."""
+        turned = argument.could_extract_minus_sign()
+        return (sympy.expand(-argument) if turned else argument), turned
+
+    def _positive_part(self, argument: Any) -> Any:
+        if argument.is_Rational:
+            return max(argument, sympy.Integer(0))
+        upright, turned = self._without_sign(argument)
+        part = self._symbol("positive", upright, lambda r, x: r**2 - r * x)
+        return part - upright if turned else part  # max(-x, 0) = max(x, 0) - x
+
+
+def _reduced(numerator: Any, known: list[Any]) -> Any:
+    relations = [k for k in known if k.is_polynomial()]
+    generators = sorted(set().union(numerator.free_symbols, *(k.free_symbols for k in relations)), key=str)
+    ring = PolyRing(generators, sympy.QQ, grevlex)
+    basis = _basis([ring.from_expr(sympy.expand(k)) for k in relations], ring)
+    return ring.from_expr(numerator).rem(basis).as_expr() if basis else numerator
+
+
+class _Ratio:
+    """A fraction of polynomials whose denominator stays in factors, so that equal ones are seen."""
+
+    def __init__(self, top: PolyElement, below: dict[PolyElement, int]) -> None:
+        self.top, self.below = top, below
+
+    def __add__(self, other: _Ratio) -> _Ratio:
+        below = {f: max(self.below.get(f, 0), other.below.get(f, 0)) for f in self.below | other.below}
+        return _Ratio(self._over(below) + other._over(below), below)
+
+    def __mul__(self, other: _Ratio) -> _Ratio:
+        below = {f: self.below.get(f, 0) + other.below.get(f, 0) for f in self.below | other.below}
+        return _Ratio(self.top * other.top, below)
+
+    def __pow__(self, power: int) -> _Ratio:
+        if power >= 0:
+            return _Ratio(self.top**power, {f: n * power for f, n in self.below.items()})
+        ring = self.top.ring
+        if not self.top:
+            raise ExpressionError("a line divides by zero")
+        top = math.prod((f ** (n * -power) for f, n in self.below.items()), start=ring.one)
+        if len(self.top) == 1:  # a single term: each of its symbols is a factor
+            [(exponents, leading)] = self.top.terms()
+            factors = {g: n for g, n in zip(ring.gens, exponents, strict=True) if n}
+        else:
+            leading = self.top.LC
+            factors = {self.top.monic(): 1}
+        return _Ratio(top * (1 / leading) ** -power, {f: n * -power for f, n in factors.items()})
+
+    def _over(self, below: dict[PolyElement, int]) -> PolyElement:
+        missing = (f ** (n - self.below.get(f, 0)) for f, n in below.items() if n > self.below.get(f, 0))
+        return math.prod(missing, start=self.top)
+
+
+def _ratio(e: Any, ring: PolyRing, seen: dict[Any, _Ratio]) -> _Ratio:
+    if e not in seen:
+        if e.is_Add:
+            seen[e] = functools.reduce(lambda a, b: a + b, (_ratio(a, ring, seen) for a in e.args))
+        elif e.is_Mul:
+            seen[e] = functools.reduce(lambda a, b: a * b, (_ratio(a, ring, seen) for a in e.args))
+        elif e.is_Pow:
+            seen[e] = _ratio(e.base, ring, seen) ** int(e.exp)
+        else:
+            seen[e] = _Ratio(ring.from_expr(e), {})
+    return seen[e]
+
+
+def _in_ideal(differences: list[Any], relations: list[Any], order: list[Any]) -> bool:
+    symbols = set().union(*(e.free_symbols for e in [*differences, *relations]))
+    generators = [s for s in order if s in symbols] + sorted(symbols - set(order), key=str)
+    if not generators:
+        return all(sympy.simplify(d) == 0 for d in differences)
+    ring = PolyRing(generators, sympy.QQ, lex)
+    seen: dict[Any, _Ratio] = {}
+    ratios = [_ratio(d, ring, seen) for d in differences]
+    bounds = [_ratio(r, ring, seen) for r in relations]
+    tops = [r.top for r in ratios if r.top]
+    if not tops:
+        return True
+    basis = _basis([b.top for b in bounds], ring)
+    left = [top.rem(basis) for top in tops] if basis else tops
+    if not any(left):
+        return True
+    divisors = {f for ratio in [*ratios, *bounds] for f in ratio.below}
+    if not basis or not divisors:
+        return False
+    return _in_ideal_where_defined(left, basis, divisors, ring)
+
+
+def _in_ideal_where_defined(
+    tops: list[PolyElement], basis: list[PolyElement], divisors: set[PolyElement], ring: PolyRing
+) -> bool:
+    """Tries again with an inverse for what is divided by, which makes the ideal larger."""
+    inverse = sympy.Dummy("inverse")
+    larger = PolyRing([inverse, *ring.symbols], sympy.QQ, lex)
+    product = math.prod((larger.from_expr(f.as_expr()) for f in sorted(divisors, key=str)), start=larger.one)
+    invertible = larger.gens[0] * product - 1
+    whole = _basis([*(larger.from_expr(b.as_expr()) for b in basis), invertible], larger)
+    return not any(larger.from_expr(top.as_expr()).rem(whole) for top in tops)
+
+
+def _basis(polynomials: list[PolyElement], ring: PolyRing) -> list[PolyElement]:
+    polynomials = [p for p in polynomials if p]
+    leading = [p.LM for p in polynomials]
+    coprime = all(
+        not any(a and b for a, b in zip(one, other, strict=True))
+        for n, one in enumerate(leading)
+        for other in leading[:n]
+    )
+    # Polynomials whose leading terms have no symbol in common already are a Gröbner basis.
+    return polynomials if coprime else list(groebner(polynomials, ring))
