@@ -42,7 +42,7 @@ NEUTRAL = frozenset(
     layer_norm_eps layer_norm_epsilon rms_norm_eps norm_eps norm_epsilon layernorm_epsilon
     layer_norm_elementwise_eps rope_theta rope_scaling rope_parameters rope_local_base_freq
     rope_type rope_interleave rope_interleaved rotary_pct rotary_emb_base rotary_emb_fraction
-    rotary_dim partial_rotary_factor rope_ratio original_max_position_embeddings rotary_base
+    rotary_dim partial_rotary_factor rope_ratio original_max_position_embeddings max_position_embeddings rotary_base
     original_rope default_theta rope_percentage swa_rope_theta
     initial_context_length model_max_length max_seq_len seq_length training_sequence_length
     max_sequence_length seq_len max_window_layers max_context_len
