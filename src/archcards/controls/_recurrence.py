@@ -1,4 +1,4 @@
-"""Recurrences step by step and chunk by chunk, for the controls, which say what is wrong in them."""
+"""Recurrences in steps and in chunks, for the controls, which say what is wrong in them."""
 
 import numpy as np
 

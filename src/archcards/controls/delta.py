@@ -19,8 +19,8 @@ from ._registry import convention, mistake
 __all__: list[str] = []
 
 
-# Steps: a step is `step(memory, key, value, beta, decay)` → (memory to read, memory to keep), and is
-# wrong in the write alone and in the whole rule alike.
+# Steps: a step is `step(memory, key, value, beta, decay)` → (memory to read, memory to keep), and
+# is wrong in the write alone and in the whole rule alike.
 
 
 def _wrong_step(kind, name, *mechanisms):
@@ -323,7 +323,7 @@ def _wrong_chunk(name, *, scores=pairs, **systems):
             log_decay=None,
             scale=1.0,
             state=None,
-            form="chunked",
+            form="recurrent",
             chunk=64,
         ):
             def writes(*chunk):

@@ -27,7 +27,7 @@ def relu(x):
     return np.maximum(x, 0.0)
 
 
-# Linear attention: the wrong step or the wrong chunk, with the normaliser as one more value channel.
+# The wrong step or the wrong chunk, with the normaliser as one more value channel.
 
 
 def _with_normaliser(run):

@@ -67,9 +67,9 @@ def _fits(shape, leading, tail):
 def segment_sums(log_decay: ndarray) -> ndarray:
     """Sum the log-decays of steps j+1 … i, at [..., i, j]; minus infinity where j is after i."""
     time = log_decay.shape[-1]
-    row, column = np.ogrid[:time, :time]
-    sums = np.cumsum(np.where(row > column, log_decay[..., :, None], 0.0), axis=-2)
-    return np.where(row >= column, sums, -np.inf)
+    j, i = np.ogrid[:time, :time]
+    sums = np.cumsum(np.where(i > j, log_decay[..., None, :], 0.0), axis=-1)
+    return np.where(i >= j, sums, -np.inf).mT
 
 
 def decay_from_start(log_decay: ndarray) -> ndarray:
@@ -86,29 +86,43 @@ def decay_to_end(log_decay: ndarray) -> ndarray:
 def decayed_scores(left: ndarray, right: ndarray, log_decay: ndarray | None) -> ndarray:
     """Score each step i against the steps j ≤ i: Σ_c left[i, c] right[j, c] decay[j→i, c].
 
-    One decay per step multiplies the whole score. One decay per channel does not leave the sum, and
-    splitting it into decay[0→i] / decay[0→j] overflows; so the steps are halved, and in the square
-    below the diagonal, where j < middle ≤ i, the decay splits at the middle into two factors that
-    are both at most 1. The two triangles are halved again.
+    One decay per step multiplies the whole score. One per channel stays inside the sum, and the
+    split e^Gᵢ · e^−Gⱼ overflows. So blocks of 2, 4, 8, ... steps are halved, and where
+    j < middle ≤ i the decay is split at the middle, into two factors that are both at most 1.
     """
-    time, width = left.shape[-2:]
     if log_decay is None:
         return np.tril(left @ right.mT)
     if log_decay.shape[-1] == 1:
         return (left @ right.mT) * np.exp(segment_sums(log_decay[..., 0]))
-    if time <= 1:
-        return left @ right.mT
-    middle = time // 2
-    early, late = np.s_[..., :middle, :], np.s_[..., middle:, :]
-    square = (left[late] * decay_from_start(log_decay[late])) @ (
-        right[early] * decay_to_end(log_decay[early])
-    ).mT
-    scores = np.zeros((*square.shape[:-2], time, time))
-    scores[..., middle:, :middle] = square
-    for half in (early, late):
-        steps = half[1]
-        scores[..., steps, steps] = decayed_scores(left[half], right[half], log_decay[half])
-    return scores
+    steps = left.shape[-2]
+    size = power_of_two(steps)
+    left, right, log_decay = (
+        in_chunks(array, size)[..., 0, :, :] for array in (left, right, log_decay)
+    )
+    own = np.sum(left * right, axis=-1)
+    leading = np.broadcast_shapes(own.shape[:-1], log_decay.shape[:-2])
+    scores = np.zeros((*leading, size, size))
+    np.einsum("...ii->...i", scores)[...] = own
+    half = 1
+    while half < size:
+        early, late = np.s_[..., :half, :], np.s_[..., half:, :]
+        l, r, g = (in_chunks(array, 2 * half) for array in (left, right, log_decay))
+        diagonal_blocks(scores, 2 * half)[..., half:, :half] = (
+            l[late] * decay_from_start(g[late])
+        ) @ (r[early] * decay_to_end(g[early])).mT
+        half *= 2
+    return scores[..., :steps, :steps]
+
+
+def power_of_two(steps: int) -> int:
+    """Return the smallest power of two that is at least `steps`."""
+    return 1 << (steps - 1).bit_length()
+
+
+def diagonal_blocks(matrix: ndarray, size: int) -> ndarray:
+    """View the square blocks on the diagonal, (..., block, row, column)."""
+    blocks = rearrange(matrix, "... (p i) (q j) -> ... p i q j", i=size, j=size)
+    return np.einsum("...pipj->...pij", blocks)
 
 
 def in_chunks(array: ndarray, chunk: int) -> ndarray:
@@ -117,8 +131,9 @@ def in_chunks(array: ndarray, chunk: int) -> ndarray:
     A step of zeros (no key, no value, no beta, log-decay 0) leaves the memory as it was.
     """
     missing = -array.shape[-2] % chunk
-    widths = [(0, 0)] * (array.ndim - 2) + [(0, missing), (0, 0)]
-    return rearrange(np.pad(array, widths), "... (number step) c -> ... number step c", step=chunk)
+    if missing:
+        array = np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, missing), (0, 0)])
+    return rearrange(array, "... (number step) c -> ... number step c", step=chunk)
 
 
 def walk_chunks(

@@ -20,9 +20,11 @@ from ._checks import (
 from ._decay import (
     decay_from_start,
     decayed_scores,
+    diagonal_blocks,
     in_chunks,
     log_decays,
     per_step_or_channel,
+    power_of_two,
     walk_chunks,
 )
 
@@ -233,35 +235,42 @@ def _chunked(query, key, value, beta, log_decay, memory, chunk):
     beta = in_chunks(beta[..., None], chunk)
     query, key, value = (in_chunks(array, chunk) for array in (query, key, value))
     log_decay = None if log_decay is None else in_chunks(log_decay, chunk)
-    weighted = beta * key
-    system = np.tril(decayed_scores(weighted, key, log_decay), -1)
+    erase = beta * key
+    solve = _inverse_unit_lower(np.tril(decayed_scores(erase, key, log_decay), -1))
     if log_decay is not None:
-        weighted = weighted * decay_from_start(log_decay)
-    fresh = _solve_unit_lower(system, beta * value)
-    read = _solve_unit_lower(system, weighted)
+        erase = erase * decay_from_start(log_decay)
+    added, erased = solve @ (beta * value), solve @ erase
     output, memory = walk_chunks(
         query,
         key,
         log_decay,
         memory,
-        lambda number, memory: fresh[..., number, :, :] - read[..., number, :, :] @ memory,
+        lambda number, memory: added[..., number, :, :] - erased[..., number, :, :] @ memory,
     )
     return output[..., :time, :], memory
 
 
-def _solve_unit_lower(strict, right):
-    """Solve (I + strict) X = right for a strictly lower triangular matrix, by halves.
+def _inverse_unit_lower(strict):
+    """Invert I + strict for strictly lower triangular matrices, in blocks of 2, 4, 8, ...
 
-    Forward substitution in blocks: no pivoting, so that no step depends on a later one, and
-    no powers of the matrix, whose entries grow beyond float64 where keys repeat.
+    $$\\begin{pmatrix} X & 0 \\\\ L & Y \\end{pmatrix}^{-1} =
+    \\begin{pmatrix} X^{-1} & 0 \\\\ -Y^{-1} L X^{-1} & Y^{-1} \\end{pmatrix}$$
+
+    Without pivoting no step depends on a later one. The product of (I + L^(2^i)), which is shorter,
+    loses all digits where keys repeat: the powers have entries as large as binomial coefficients.
     """
     steps = strict.shape[-1]
-    if steps <= 1:
-        return right
-    middle = steps // 2
-    first = _solve_unit_lower(strict[..., :middle, :middle], right[..., :middle, :])
-    rest = right[..., middle:, :] - strict[..., middle:, :middle] @ first
-    return np.concatenate([first, _solve_unit_lower(strict[..., middle:, middle:], rest)], axis=-2)
+    size = power_of_two(steps)
+    padded = np.zeros((*strict.shape[:-2], size, size))
+    padded[..., :steps, :steps] = strict
+    inverse = np.broadcast_to(np.eye(size), padded.shape).copy()
+    half = 1
+    while half < size:
+        L, X = (diagonal_blocks(matrix, 2 * half) for matrix in (padded, inverse))
+        early, late = slice(half), slice(half, None)
+        X[..., late, early] = -X[..., late, late] @ L[..., late, early] @ X[..., early, early]
+        half *= 2
+    return inverse[..., :steps, :steps]
 
 
 def unit_key(x: Float[ndarray, "*batch key"], eps: float = 1e-6) -> Float[ndarray, "*batch key"]:

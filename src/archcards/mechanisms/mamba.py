@@ -144,7 +144,9 @@ def mamba_block(
     """Mix a sequence by the block of Mamba-1, without its norm and residual.
 
     $$[u, z] = x W_{\\text{in}}, \\quad u' = \\text{silu}(\\text{conv}(u)), \\quad
-    [r, B, C] = u' W_{\\text{sel}}, \\quad y = \\text{scan}(u', r W_{\\Delta}, -e^{A_{\\log}}, B, C)$$
+    [r, B, C] = u' W_{\\text{sel}}$$
+
+    $$y = \\text{scan}(u', r W_{\\Delta}, -e^{A_{\\log}}, B, C)$$
 
     with the skip $D u'$ and the gate $\\text{silu}(z)$ inside the scan; the output is
     $y\\, W_{\\text{out}}$.

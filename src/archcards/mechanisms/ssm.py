@@ -41,8 +41,8 @@ def selective_scan(
     \\text{zero-order hold: } \\bar B_t = \\frac{e^{\\Delta_t A} - 1}{A}\\, B_t$$
 
     The paper derives the hold and its code computes Euler's rule; the ratio
-    $(e^{\\Delta A} - 1) / (\\Delta A)$ tends to 1 for small steps. The associative form computes the
-    same: the steps are composed in pairs, so that all prefixes are known after $\\log_2$ rounds,
+    $(e^{\\Delta A} - 1) / (\\Delta A)$ tends to 1 for small steps. The associative form computes
+    the same by composing steps in pairs, so that all prefixes are known after $\\log_2$ rounds,
 
     $$(a_2, b_2) \\circ (a_1, b_1) = (a_2 a_1,\\; a_2 b_1 + b_2)$$
 
@@ -156,8 +156,8 @@ def state_space_dual(
     $$h_t = e^{\\Delta_t A}\\, h_{t-1} + B_t\\, (\\Delta_t x_t)^\\top, \\qquad
     y_t = h_t^\\top C_t + D \\odot x_t$$
 
-    The duality: this *is* linear attention with $C$ for queries, $B$ for keys, $\\Delta x$ for values
-    and $\\Delta A$ for log-decay. Its parallel form is the product with the semiseparable matrix
+    The duality: this *is* linear attention with $C$ for queries, $B$ for keys, $\\Delta x$ for
+    values and $\\Delta A$ for log-decay. Its matrix form multiplies by the semiseparable
     $M_{ij} = C_i \\cdot B_j\\, e^{\\Delta_{j+1} A + \\dots + \\Delta_i A}$.
 
     Args:
