@@ -285,6 +285,23 @@ def test_what_is_undecided_does_not_pass(name):
         assert "is undecided" in event.reasons[0]
 
 
+def test_rounding_is_no_counterexample():
+    terms = " * ".join(f"exp({x} * {y})" for x in "abc" for y in "abc")
+    event = on_a_page(
+        "t", {"a": (), "b": (), "c": ()}, [(terms, "start"), ("exp((a + b + c)**2)", "the exponents add")],
+        control=(1, f"exp((a + b + c)**2) * (1 - ({terms}) / exp((a + b + c)**2) + 1)"),
+    )  # fmt: skip
+    assert event.steps[1].status == "proved"
+    assert "is true" in event.reasons[0]
+
+
+def test_a_failed_derivation_in_a_notebook_shows_its_lines():
+    event = on_a_page("t", {"x": ()}, [("x**2", "start"), ("x", "no")], control=(1, "2 * x"))
+    assert event._repr_markdown_() == (
+        r"$$\begin{aligned}& x^{2} && \text{start} \\ & = x && \text{no}\end{aligned}$$"
+    )
+
+
 class TestControl:
     STEPS = (("(x + 1)**2", "start"), ("x**2 + 2 * x + 1", "multiply out"))
 

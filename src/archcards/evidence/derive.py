@@ -20,7 +20,7 @@ from .algebra.expressions import (
     FUNCTIONS, Arithmetic, Expression, ExpressionError, Undefined, Value, apart, parse, scalar,
 )  # fmt: skip
 from .algebra.typesetting import symbol_tex, to_tex
-from .algebra.witness import Point, floats, points
+from .algebra.witness import Point, floats, points, precise
 from .record import CheckFailed, Derivation, Step, Symbol, current_recorder
 
 __all__ = ["derive"]
@@ -363,14 +363,24 @@ class _Case:
             except Undefined:
                 continue
             tried += 1
-            for a, b in pairs:
-                if not abs(a - b) <= _DIFFERENT * max(1.0, abs(a), abs(b)):
+            for place, (a, b) in enumerate(pairs):
+                if _differ(a, b) and self._surely_differ(before, after, point, place):
                     used = before.names | after.names
                     used |= {n for d, e in self.problem.definitions.items() if d in used for n in e.names}
-                    place = point.told(used, self.problem.free)
-                    sized = f"{self.told}; " if self.told else ""
-                    return f"{sized}{place}: {_number(a)} before, {_number(b)} after", tried
+                    where = point.told(used, self.problem.free)
+                    sized = f"{self.told}; " if self.told and where else self.told
+                    return f"{sized}{where}: {_number(a)} before, {_number(b)} after", tried
         return "", tried
+
+    def _surely_differ(self, before: Expression, after: Expression, point: Point, place: int) -> bool:
+        """Whether they differ there with fifty digits as well: in floats it might be rounding."""
+        arithmetic = precise()
+        try:
+            scope = self._completed(point.scope(arithmetic.number), arithmetic)
+            a, b = apart(before.evaluate(arithmetic, scope), after.evaluate(arithmetic, scope))[place]
+        except Undefined:
+            return False
+        return _differ(arithmetic.number(a), arithmetic.number(b))
 
     @property
     def _satisfying(self) -> Iterator[tuple[Point, dict[str, Value]]]:
@@ -378,14 +388,14 @@ class _Case:
         yield from list(self._found)
         for point in self._points:
             try:
-                scope = self._completed(point.scope, floats())
+                scope = self._completed(point.scope(), floats())
             except Undefined:
                 continue
             self._found.append((point, scope))
             yield point, scope
 
     def _residuals(self, point: Point) -> np.ndarray:
-        scope = self._completed(point.scope, floats())
+        scope = self._completed(point.scope(), floats())
         off = [
             a - b
             for left, right in self.problem.relations
@@ -395,6 +405,10 @@ class _Case:
         if any(x <= 0 for entries in defined_positive for x in entries):
             raise Undefined("what is positive is not")
         return np.array(off, dtype=float)
+
+
+def _differ(a: Any, b: Any) -> bool:
+    return not abs(a - b) <= _DIFFERENT * max(1.0, abs(a), abs(b))
 
 
 def _number(x: Any) -> str:

@@ -203,6 +203,10 @@ class Derivation(Event):
         lines += [f"{marks[s.status]} {s.source}    [{s.reason}]" for s in self.steps]
         return "\n    ".join([*lines, *self.reasons])
 
+    def _repr_markdown_(self) -> str:
+        lines = [f"& {'= ' if s.status != 'start' else ''}{s.tex} && \\text{{{s.reason}}}" for s in self.steps]
+        return "$$\\begin{aligned}" + " \\\\ ".join(lines) + "\\end{aligned}$$"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Event):

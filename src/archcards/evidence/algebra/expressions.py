@@ -75,11 +75,12 @@ def scalar(x: Any) -> Value:
 class Arithmetic:
     """The functions in which one kind of numbers differs from another.
 
-    `functions` has `exp`, `log`, `sqrt`, `sin`, `cos`, `abs` of one number; `maximum` of two;
+    `number` makes one of these numbers from a float or a fraction; `functions` has `exp`, `log`, `sqrt`, `sin`, `cos`, `abs` of one number; `maximum` of two;
     `power(base, exponent)`; and `sum_between(variable, low, high, term)` for bounds that are no
     integers, where `term` maps a number to a number.
     """
 
+    number: Callable[[Any], Any]
     functions: Mapping[str, Callable[[Any], Any]]
     maximum: Callable[[Any, Any], Any]
     divide: Callable[[Any, Any], Any]

@@ -23,6 +23,7 @@ from typing import Any
 import sympy
 from sympy.polys.groebnertools import groebner
 from sympy.polys.orderings import grevlex, lex
+from sympy.polys.polyerrors import BasePolynomialError
 from sympy.polys.rings import PolyElement, PolyRing
 
 from .expressions import Arithmetic, ExpressionError
@@ -38,6 +39,7 @@ def exact() -> Arithmetic:
         name: getattr(sympy, name) for name in ("exp", "log", "sqrt", "sin", "cos")
     }
     return Arithmetic(
+        sympy.sympify,
         functions | {"abs": sympy.Abs},
         maximum=lambda x, zero: _positive_part(x - zero),
         divide=_divide,
@@ -78,6 +80,13 @@ def all_zero(differences: Sequence[Any], relations: Sequence[Any]) -> bool:
     """
     differences = [sympy.sympify(d) for d in differences]
     relations = [sympy.sympify(r) for r in relations]
+    try:
+        return _vanish(differences, relations)
+    except (ArithmeticError, ValueError, BasePolynomialError):
+        return False  # outside what the algebra knows, such as the root of a negative number
+
+
+def _vanish(differences: Sequence[Any], relations: Sequence[Any]) -> bool:
     indeterminates = _Indeterminates()
     for _ in range(2):  # the first round finds the common denominators of exponents and angles
         indeterminates.start()

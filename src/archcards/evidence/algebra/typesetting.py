@@ -14,7 +14,8 @@ _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 ).split()
-_SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 6)  # how tightly an expression holds together
+# How tightly an expression holds together: a + b, a · b, a b, what may follow a factor, a^b, a.
+_SUM, _DOT, _PRODUCT, _FACTOR, _POWER, _ATOM = range(6)
 _ORDER = {
     ast.LtE: r"\le", ast.Lt: "<", ast.GtE: r"\ge", ast.Gt: ">", ast.Eq: "=", ast.NotEq: r"\ne",
 }  # fmt: skip
@@ -72,7 +73,7 @@ class _Typesetter:
             case ast.Name(id=name):
                 return self.names.get(name) or symbol_tex(name), _ATOM
             case ast.UnaryOp(op=op, operand=operand):
-                return ("-" if isinstance(op, ast.USub) else "+") + self._held(operand, _PRODUCT), _SUM
+                return ("-" if isinstance(op, ast.USub) else "+") + self._held(operand, _DOT), _SUM
             case ast.BinOp(left=left, op=op, right=right):
                 return self._binary(left, op, right)
             case ast.Attribute(value=value):
@@ -94,15 +95,15 @@ class _Typesetter:
     def _binary(self, left: ast.expr, op: ast.operator, right: ast.expr) -> tuple[str, int]:
         match op:
             case ast.Add():
-                return f"{self.tex(left)} + {self._held(right, _PRODUCT)}", _SUM
+                return f"{self.tex(left)} + {self._held(right, _DOT)}", _SUM
             case ast.Sub():
-                return f"{self.tex(left)} - {self._held(right, _PRODUCT)}", _SUM
+                return f"{self.tex(left)} - {self._held(right, _DOT)}", _SUM
             case ast.Div():
                 return rf"\frac{{{self.tex(left)}}}{{{self.tex(right)}}}", _POWER
             case ast.Pow():
                 return self._power(left, self.tex(right)), _POWER
         first = self._held(left, _PRODUCT)
-        second = self.tex(right) if _is_sum(right) else self._held(right, _SIGN)
+        second = self.tex(right) if _is_sum(right) else self._held(right, _FACTOR)
         if _open_ended(left):  # what follows a sum would seem to belong to its term
             first = rf"\left({first}\right)"
         digits = second[0].isdigit() or (first[-1].isdigit() and second.startswith(r"\frac"))
@@ -122,7 +123,7 @@ class _Typesetter:
             case "sum" | "prod":
                 index, low, high = map(self.tex, args[:3])
                 # A sum reaches to the end of its term, so that a product needs no parentheses there.
-                term = self._held(args[3], _PRODUCT)
+                term = self._held(args[3], _DOT)
                 return rf"\{name}_{{{index}={low}}}^{{{high}}} {term}", _PRODUCT
             case "exp":
                 tall = any(mark in inner for mark in (r"\frac", r"\sum", "^", r"\begin"))
@@ -134,11 +135,11 @@ class _Typesetter:
             case "norm":
                 return rf"\left\lVert {inner} \right\rVert", _ATOM
             case "dot":
-                return rf"{self._held(args[0], _SIGN)} \cdot {self._held(args[1], _SIGN)}", _PRODUCT
+                return rf"{self._held(args[0], _FACTOR)} \cdot {self._held(args[1], _FACTOR)}", _DOT
             case "outer":
-                return rf"{self._held(args[0], _SIGN)} {self._power(args[1], chr(92) + 'top')}", _PRODUCT
+                return rf"{self._held(args[0], _FACTOR)} {self._power(args[1], chr(92) + 'top')}", _FACTOR
             case "hadamard":
-                return rf"{self._held(args[0], _SIGN)} \odot {self._held(args[1], _SIGN)}", _PRODUCT
+                return rf"{self._held(args[0], _FACTOR)} \odot {self._held(args[1], _FACTOR)}", _DOT
             case "eye":
                 return f"I_{{{inner}}}", _ATOM
             case "ones":

@@ -16,21 +16,54 @@ import numpy as np
 
 from .expressions import Arithmetic, Undefined, Value
 
-__all__ = ["Point", "floats", "points"]
+__all__ = ["Point", "floats", "points", "precise"]
 
 _SATISFIED = 1e-9
-_CHOICES = (1, 2, 0, -1, 3, -2, 4, 5, 7, -3)
+_KINDS = ((1, 2), (1, 2, 3, 4, 5, 7), (1, 0, 2, -1), (1, 2, 0, -1, 3, -2, 4, 5, 7, -3))
 
 
 def floats() -> Arithmetic:
     """Arithmetic over floating-point numbers (and exact integers and fractions where there are any)."""
     return Arithmetic(
+        float,
         {
             "exp": math.exp, "log": _defined(math.log), "sqrt": _defined(math.sqrt),
             "sin": math.sin, "cos": math.cos, "abs": abs,
         },
         maximum=max, divide=_divide, power=_power, sum_between=_sum_between,
     )  # fmt: skip
+
+
+def precise() -> Arithmetic:
+    """Arithmetic with fifty digits, in which a difference is no matter of rounding."""
+    import mpmath
+
+    context = mpmath.mp.clone()
+    context.dps = 50
+
+    def real(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def at(*numbers: Any) -> Any:
+            result = function(*map(context.convert, numbers))
+            if not context.isfinite(result) or context.im(result) != 0:
+                raise Undefined("no real number")
+            return result
+
+        return at
+
+    names = {"exp": context.exp, "log": context.log, "sqrt": context.sqrt, "sin": context.sin, "cos": context.cos}
+    return Arithmetic(
+        context.mpf,
+        {name: real(function) for name, function in names.items()} | {"abs": abs},
+        maximum=max, divide=_divide, power=_precise_power(real(context.power)), sum_between=_sum_between,
+    )  # fmt: skip
+
+
+def _precise_power(power: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def at(base: Any, exponent: Any) -> Any:
+        whole = isinstance(base, int) and isinstance(exponent, int)
+        return _power(base, exponent) if whole else power(base, exponent)
+
+    return at
 
 
 def _defined(function: Callable[[float], float]) -> Callable[[float], float]:
@@ -71,9 +104,10 @@ class Point:
 
     values: Mapping[str, np.ndarray]
 
-    @property
-    def scope(self) -> dict[str, Value]:
-        return {name: Value(tuple(map(tuple, array.tolist()))) for name, array in self.values.items()}
+    def scope(self, number: Callable[[float], Any] = float) -> dict[str, Value]:
+        """Its values by name, each made a `number`."""
+        values = {name: Value(tuple(map(tuple, array.tolist()))) for name, array in self.values.items()}
+        return {name: value.map(number) for name, value in values.items()}
 
     def told(self, names: set[str], symbols: Sequence[str]) -> str:
         """The point in a line, for the symbols among `names`."""
@@ -99,7 +133,7 @@ def points(
     """
     rng = np.random.default_rng(184)
     for attempt in range(200):
-        choices = _CHOICES[: 3 if attempt % 4 == 0 else 6 if attempt % 4 == 1 else None]
+        choices = _KINDS[attempt % len(_KINDS)]
         point = Point({n: _drawn(rng, s, choices, n in positive) for n, s in shapes.items()})
         if _size(residuals, point) < _SATISFIED:
             yield point
