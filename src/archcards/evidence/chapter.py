@@ -144,6 +144,7 @@ class _Scanner:
         self.problems: list[Problem] = []
         self.open = 0  # how many containers (list items, admonitions, tabs, footnotes) are open
         self.blank = True  # whether the line before was blank
+        self.rough = False  # whether a line since the last blank one is quoted, or deeper than what is open
 
     def report(self, index: int, reason: str) -> None:
         self.problems.append(Problem(self.path, index + 1, reason, self.lines[index].strip()))
@@ -172,20 +173,27 @@ class _Scanner:
         """Reads what begins on this line and returns the index of the line after it."""
         line = self.lines[index].expandtabs(TAB)
         prefix, content = _split(line)
+        crowded = self.rough and not self.blank and ">" not in prefix
         hidden = self.containers(prefix, content)
         opening = _opening(content)
         if opening is None:
             return self.text(index, line, content)
         if hidden:
             self.report(
-                index, "a fence inside indented code is not a fence; indent it no more than what holds it"
+                index, "a fence indented like code is not a fence; indent it no more than what holds it"
             )
-        return self.fence(index, prefix, *opening, quiet=hidden)
+        elif crowded:
+            self.report(index, "a fence below indented or quoted lines needs a blank line above it")
+        return self.fence(index, prefix, *opening, quiet=hidden or crowded)
 
     # Fences
 
     def fence(self, index: int, prefix: str, mark: str, info: str, *, quiet: bool) -> int:
         """Reads a fence to its end; `quiet` if it is known not to count."""
+        language, options, reasons = _parse_info(info)
+        if not quiet:
+            for reason in reasons:
+                self.report(index, reason)
         code: list[str] = []
         closing = re.compile(re.escape(mark) + r"[ \t]*$")
         quotes, width = prefix.count(">"), len(prefix)
@@ -214,21 +222,14 @@ class _Scanner:
             self.report(index, f"this fence is never closed; end it with {mark} at the same indentation")
             return len(self.lines)
         self.blank = False
-        if not quiet:
-            self.header(index, end, width, info, code)
+        if quiet or reasons:
+            return end + 1
+        if "exec" in options:
+            for n, line in enumerate(code, index + 1):
+                if _SNIPPET.match(line):
+                    self.report(n, "a snippet inside an executed fence; write the code out or import it")
+        self.fences.append(Fence(index + 1, index + 2, end + 1, language, options, "\n".join(code), width))
         return end + 1
-
-    def header(self, index: int, end: int, width: int, info: str, code: list[str]) -> None:
-        """Reads language and options, and records the fence if they are right."""
-        language, options, reasons = _parse_info(info)
-        for reason in reasons:
-            self.report(index, reason)
-        for n, line in enumerate(code, index + 1):
-            if _SNIPPET.match(line) and "exec" in options:
-                self.report(n, "a snippet inside an executed fence; write the code out or import it")
-        if not reasons:
-            fence = Fence(index + 1, index + 2, end + 1, language, options, "\n".join(code), width)
-            self.fences.append(fence)
 
     # Prose
 
@@ -282,12 +283,13 @@ class _Scanner:
         return index + 1
 
     def containers(self, prefix: str, content: str) -> bool:
-        """Follows the containers that are open; whether this line is indented code."""
+        """Follows the containers that are open; whether this line is indented deeper than they hold."""
         if not content:
             return False
         depth = (len(prefix) - (prefix.rfind(">") + 2 if ">" in prefix else 0)) // TAB
+        self.rough = depth > self.open or ">" in prefix or (self.rough and not self.blank)
         if depth > self.open:
-            return self.blank
+            return True
         if _CONTAINER.match(content):
             self.open = depth + 1
         elif self.blank:
