@@ -57,6 +57,49 @@ def _refuse(reason: str) -> int:
     return 2
 
 
+def _ledger(command: argparse.ArgumentParser) -> Run:
+    command.add_argument("model", help="a config.json, a folder with one, - for standard input, "
+                                       "or the name of a bundled model")
+    command.add_argument("--context", default="4096", metavar="N[,N...]", help="tokens (4096)")
+    command.add_argument("--batch", default="1", metavar="N[,N...]", help="sequences (1)")
+    command.add_argument("--source-length", default="0", metavar="N", help="tokens the encoder reads (0)")
+    command.add_argument("--dtype", default="bf16", help="of the cache: fp32, bf16, fp8, q8_0, ... (bf16)")
+    command.add_argument("--state-dtype", help="of recurrent memory (as --dtype)")
+    command.add_argument("--reserve", choices=("need", "full"), default="need",
+                         help="full: every layer holds the whole context")
+    command.add_argument("--ranks", default="1", metavar="N", help="tensor-parallel ranks (1)")
+    command.add_argument("--memory", metavar="SIZE", help="what fits in it? such as 80GB or 24GiB")
+    command.add_argument("--flops", choices=("exact", "torchtitan"), default="exact",
+                         help="torchtitan: its training FLOPs too")
+    command.add_argument("--json", action="store_true", help="one JSON object")
+
+    def run(given: argparse.Namespace) -> int:
+        from .ledger import _command
+
+        return _counted(_command.ledger, given)
+
+    return run
+
+
+def _models(command: argparse.ArgumentParser) -> Run:
+    command.add_argument("--families", action="store_true", help="the model types that can be read")
+    command.add_argument("--json", action="store_true", help="with their parameters, as JSON")
+
+    def run(given: argparse.Namespace) -> int:
+        from .ledger import _command
+
+        return _counted(_command.models, given)
+
+    return run
+
+
+def _counted(command: Run, given: argparse.Namespace) -> int:
+    try:
+        return command(given)
+    except ValueError as error:
+        raise BadInput(error) from None
+
+
 def _report(command: argparse.ArgumentParser) -> Run:
     command.add_argument("report", choices=("cards", "lab"), help="which of the two reports")
 
@@ -118,8 +161,8 @@ def _not_yet(command: argparse.ArgumentParser) -> Run:
 
 # Name → (what defines its arguments and returns what runs it, what it is for).
 _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
-    "ledger": (_not_yet, "what a model stores and does, as exact integers"),
-    "models": (_not_yet, "the bundled models, one a line"),
+    "ledger": (_ledger, "what a model stores and does, as exact integers"),
+    "models": (_models, "the bundled models, one a line"),
     "report": (_report, "one of the two reports, as JSON"),
     "check": (_not_yet, "run chapters without building the site"),
     "conform": (_not_yet, "which convention does an implementation follow?"),

@@ -5,8 +5,8 @@ A reader of `families` turns a configuration into an `Architecture`; `parameters
 count is a sum that a person can check.
 """
 
-from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 __all__ = [
     "Architecture",
@@ -29,8 +29,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """Some equal parameters arrays of one name, and how often a token meets them.
 
     `role` says what is done with it: a `matrix` or a `kernel` (of a convolution along time)
@@ -64,8 +63,7 @@ class Tensor:
         return self.active if self.role in ("matrix", "kernel") else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """Which keys a query may read.
 
     `full`: itself and everything before; `window`: the last `size` positions, its own counted;
@@ -77,8 +75,7 @@ class Reach:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """Softmax attention with `heads` query heads over `kv_heads` key/value heads.
 
     `cached` is false where the layer reads another layer's keys and values, or where nothing is
@@ -96,8 +93,7 @@ class Attention:
     component: str = "attention"
 
 
-@dataclass(frozen=True, slots=True)
-class Indexer:
+class Indexer(NamedTuple):
     """A light scorer (DeepSeek-V3.2) that chooses the `top` positions each query reads."""
 
     heads: int
@@ -107,8 +103,7 @@ class Indexer:
     cached: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LatentAttention:
+class LatentAttention(NamedTuple):
     """Multi-head latent attention: a token is cached as one latent and one rotary key."""
 
     heads: int
@@ -121,8 +116,7 @@ class LatentAttention:
     component: str = "attention"
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedAttention:
+class CompressedAttention(NamedTuple):
     """DeepSeek-V4's attention: a window of tokens and, beyond, one entry per `stride` tokens.
 
     One shared key/value vector of `width` per entry; with an `indexer`, a query reads at most
@@ -138,14 +132,15 @@ class CompressedAttention:
     component: str = "attention"
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(NamedTuple):
     """A layer with a memory of fixed size: `heads` matrices of `key_width` by `value_width`.
 
     `accesses` counts the multiply-adds per entry of the memory and step: a write (1), a write
     and a read (2), or a read for the error, a write and a read (3, the delta rule). The
     causal convolutions in front of it, `kernel` wide, keep their last `kernel` - 1 inputs:
-    `inputs` lists their channels as (units, channels a unit).
+    `inputs` lists their channels as (units, channels a unit). `chunks` is true where the layer
+    has a chunkwise form of matrix products; there `score_heads` products of queries and keys
+    serve all heads (a Mamba-2 group shares them).
     """
 
     kind: str
@@ -156,6 +151,8 @@ class Recurrence:
     tensors: tuple[Tensor, ...]
     inputs: tuple[tuple[int, int], ...] = ()
     kernel: int = 1
+    chunks: bool = True
+    score_heads: int | None = None
     component: str = "recurrence"
 
     @property
@@ -169,16 +166,14 @@ class Recurrence:
         return sum(units * width for units, width in self.inputs) * (self.kernel - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class FeedForward:
+class FeedForward(NamedTuple):
     """A dense feed-forward network."""
 
     tensors: tuple[Tensor, ...]
     component: str = "feed_forward"
 
 
-@dataclass(frozen=True, slots=True)
-class Experts:
+class Experts(NamedTuple):
     """A routed mixture: `chosen` of `count` experts a token, and the shared ones always."""
 
     count: int
@@ -196,8 +191,7 @@ class Experts:
 Mixer = Attention | LatentAttention | CompressedAttention | Recurrence
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """One layer: its mixers (attention or recurrence), feed-forward parts, norms and the rest."""
 
     mixers: tuple[Mixer, ...] = ()
@@ -217,8 +211,7 @@ class Layer:
         return self.feed_forwards[0] if self.feed_forwards else None
 
 
-@dataclass(frozen=True, slots=True)
-class Embeddings:
+class Embeddings(NamedTuple):
     """The token table, and what else stands between the input and the first layer."""
 
     table: Tensor | None = None
@@ -226,8 +219,7 @@ class Embeddings:
     others: tuple[Tensor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """What turns the last hidden state into logits; `table` is not stored again when `tied`."""
 
     table: Tensor | None = None
@@ -235,8 +227,7 @@ class Head:
     others: tuple[Tensor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """An image as patches: height and width in pixels, the patch's, and extra tokens."""
 
     height: int
@@ -246,16 +237,14 @@ class Image:
     extra_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Encoder:
+class Encoder(NamedTuple):
     """An encoder whose output the decoder's layers read by cross-attention."""
 
     layers: tuple[Layer, ...]
     others: tuple[Tensor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Tower:
+class Tower(NamedTuple):
     """A vision tower and its projector into the text model."""
 
     layers: tuple[Layer, ...]
@@ -265,16 +254,14 @@ class Tower:
     image: Image | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(NamedTuple):
     """A multi-token-prediction module: stored beside the model, not part of its ledger."""
 
     layers: tuple[Layer, ...]
     others: tuple[Tensor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(NamedTuple):
     """A model, normalised: what `read_config` returns and every counting starts from."""
 
     model_type: str
@@ -290,4 +277,4 @@ class Architecture:
     image: Image | None = None
     decodes: bool = True
     trained_length: int | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()

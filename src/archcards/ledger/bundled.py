@@ -1,9 +1,9 @@
 """The configurations that travel with the package."""
 
 import json
+import os
 import re
 from functools import cache
-from importlib.resources import files
 
 from .architecture import Architecture
 from .errors import UnsupportedConfig
@@ -13,11 +13,15 @@ from .reading import parse, read_config
 __all__ = ["bundled", "bundled_config", "bundled_names", "find"]
 
 
+def _stored(name: str) -> bytes:
+    """A file beside this module, also from within an archive."""
+    return __loader__.get_data(os.path.join(os.path.dirname(__file__), "models", name))
+
+
 @cache
 def bundled_names() -> tuple[str, ...]:
     """The names of the bundled models, `organisation/model`, in order."""
-    index = json.loads(files(__package__).joinpath("models/index.json").read_text("utf-8"))
-    return tuple(sorted(index, key=str.lower))
+    return tuple(sorted(json.loads(_stored("index.json")), key=str.lower))
 
 
 def _plain(name: str) -> str:
@@ -60,8 +64,7 @@ def find(name: str) -> str:
 def bundled_config(name: str) -> dict:
     """The configuration of a bundled model."""
     whole = find(name)
-    file = files(__package__).joinpath("models", whole.replace("/", "__") + ".json")
-    return parse(file.read_bytes(), whole)
+    return parse(_stored(whole.replace("/", "__") + ".json"), whole)
 
 
 def bundled(name: str) -> Architecture:

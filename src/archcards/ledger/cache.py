@@ -1,11 +1,13 @@
 """What a model keeps between tokens: terms that grow, terms that stop, and fixed state."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
 
 from .architecture import (Architecture, Attention, CompressedAttention, LatentAttention, Layer,
                            Recurrence)
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = ["FORMATS", "Cache", "Format", "Term", "cache", "largest_batch", "largest_context",
            "terms"]
@@ -14,8 +16,7 @@ LARGEST_LENGTH = 10**12
 """Tokens. A longer context is a mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """How scalars are stored: bits each, and `scale_bits` per block of `block` scalars."""
 
     bits: int
@@ -45,8 +46,7 @@ FORMATS = {
 """Formats by name; the last six keep one scale per block beside the scalars."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One kind of thing kept, the same in `layers` layers.
 
     After `length` tokens (of the context, or of the encoder's input where `source`) it holds
@@ -81,8 +81,7 @@ class Term:
         return self.layers * row * self.entries(source_length if self.source else context)
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     """The cache of `batch` sequences after `context` tokens: its terms and their sums.
 
     `scalars_per_token` is the growth per token of one sequence while no limit is filled (an
@@ -97,8 +96,8 @@ class Cache:
     terms: tuple[Term, ...]
     scalars: int
     bytes: int
-    scalars_per_token: int | Fraction
-    scalars_per_token_beyond: int | Fraction
+    scalars_per_token: "int | Fraction"
+    scalars_per_token_beyond: "int | Fraction"
     scalars_per_source_token: int
     fixed_scalars: int
 
@@ -174,10 +173,10 @@ def terms(architecture: Architecture, *, ranks: int = 1, reserve: str = "need") 
     for layer in architecture.layers:
         for term in _layer(layer, ranks):
             if reserve == "full" and term.limit is not None:
-                term = replace(term, limit=None)
+                term = term._replace(limit=None)
             found[term] = found.get(term, 0) + 1
     return tuple(
-        replace(term, layers=layers, fixed_scalars=term.fixed_scalars * layers,
+        term._replace(layers=layers, fixed_scalars=term.fixed_scalars * layers,
                 rows=tuple((count * layers, width) for count, width in term.rows)
                 if term.fixed_scalars else term.rows)
         for term, layers in found.items())
@@ -199,8 +198,14 @@ def whole(name: str, value: int, least: int = 1, most: int = LARGEST_LENGTH) -> 
     return value
 
 
-def _tidy(value: Fraction) -> int | Fraction:
-    return int(value) if value.denominator == 1 else value
+def _growth(found: list[Term]) -> "int | Fraction":
+    """Scalars that a token adds to these terms: a fraction where entries stand for several tokens."""
+    if all(term.layers * term.scalars_per_token % term.stride == 0 for term in found):
+        return sum(term.layers * term.scalars_per_token // term.stride for term in found)
+    from fractions import Fraction
+
+    exact = sum(Fraction(term.layers * term.scalars_per_token, term.stride) for term in found)
+    return int(exact) if exact.denominator == 1 else exact
 
 
 def cache(architecture: Architecture, context: int, batch: int = 1, source_length: int = 0, *,
@@ -242,15 +247,12 @@ def cache(architecture: Architecture, context: int, batch: int = 1, source_lengt
     bits = sum(term.bits(state if term.kind == "memory" else form, context, source_length)
                for term in found)
     growing = [term for term in found if not term.source]
-    growth = sum((Fraction(t.layers * t.scalars_per_token, t.stride) for t in growing), Fraction())
-    beyond = sum((Fraction(t.layers * t.scalars_per_token, t.stride) for t in growing
-                  if t.limit is None), Fraction())
     return Cache(
         context=context, batch=batch, source_length=source_length, ranks=ranks, terms=found,
         scalars=batch * sum(term.scalars(context, source_length) for term in found),
         bytes=batch * -(-bits // 8),
-        scalars_per_token=_tidy(growth),
-        scalars_per_token_beyond=_tidy(beyond),
+        scalars_per_token=_growth(growing),
+        scalars_per_token_beyond=_growth([term for term in growing if term.limit is None]),
         scalars_per_source_token=sum(t.layers * t.scalars_per_token for t in found if t.source),
         fixed_scalars=sum(term.fixed_scalars for term in found),
     )

@@ -1,20 +1,19 @@
 """Floating-point operations: two per multiply-add, of weights and of what is read of the past."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import edges
 from .architecture import (Architecture, Attention, CompressedAttention, LatentAttention,
-                           Layer, Reach, Tensor)
+                           Layer, Reach, Recurrence, Tensor)
 from .cache import whole
 from .images import image_sequence, patches
 from .parameters import parameters, stack_lines
 
-__all__ = ["Flops", "Work", "flops", "torchtitan", "training_per_token"]
+__all__ = ["Flops", "Work", "absorbed", "flops", "torchtitan", "training_per_token"]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """FLOPs of the weights (`matmul`) and of reading the past (`attention`)."""
 
     matmul: int
@@ -26,8 +25,7 @@ class Work:
         return self.matmul + self.attention
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+class Flops(NamedTuple):
     """Forward FLOPs: of one decoding step at a context, and of a whole sequence that long."""
 
     context: int
@@ -42,7 +40,27 @@ def _uses(tensors: Iterable[Tensor], counts: dict[str, int]) -> int:
                if tensor.multiply_adds)
 
 
-def _pairs(mixer, length: int, source: int, one: bool) -> int:
+def _chunked(mixer: Recurrence, length: int, chunk: int) -> int:
+    """Multiply-adds of a chunkwise form over `length` steps.
+
+    In a chunk of c steps, per head: 2 c memory entries read and written; c(c + 1)/2 pairs of
+    scores and weighted values. The delta rule adds a read for the errors, c(c - 1)/2 pairs of
+    keys, and the solution of a triangular system with keys and values as right-hand sides.
+    """
+    heads, keys, values = mixer.heads, mixer.key_width, mixer.value_width
+    scores = mixer.score_heads or heads
+
+    def of(steps: int) -> int:
+        within, before = steps * (steps + 1) // 2, steps * (steps - 1) // 2
+        found = mixer.accesses * mixer.memory * steps + within * (scores * keys + heads * values)
+        if mixer.accesses == 3:
+            found += before * (scores * keys + heads * (keys + values))
+        return found
+
+    return length // chunk * of(chunk) + of(length % chunk)
+
+
+def _pairs(mixer, length: int, source: int, one: bool, chunk: int | None = None) -> int:
     """Multiply-adds of a mixer beside its weights: for the last position, or for all."""
 
     def count(reach: Reach) -> int:
@@ -60,8 +78,8 @@ def _pairs(mixer, length: int, source: int, one: bool) -> int:
         return width * count(Reach("top", indexer.top)) + scores
     if isinstance(mixer, CompressedAttention):
         return _compressed(mixer, length, one)
-    if mixer.accesses == 0:
-        return 0
+    if chunk is not None and mixer.chunks and not one:
+        return _chunked(mixer, length, chunk)
     return mixer.accesses * mixer.memory * (1 if one else length)
 
 
@@ -97,7 +115,7 @@ def compressed_pairs(length: int, stride: int, top: int | None, one: bool) -> tu
 
 
 def _stack(layers: Iterable[Layer], counts: dict[str, int], length: int, source: int,
-           one: bool) -> tuple[int, int]:
+           one: bool, chunk: int | None = None) -> tuple[int, int]:
     """Multiply-adds of a stack's weights, and of what it reads of the past."""
     weights = mixing = 0
     known: dict[int, tuple[int, int]] = {}
@@ -105,19 +123,19 @@ def _stack(layers: Iterable[Layer], counts: dict[str, int], length: int, source:
         if id(layer) not in known:
             known[id(layer)] = (
                 _uses((line.tensor for line in stack_lines((layer,))), counts),
-                sum(_pairs(mixer, length, source, one) for mixer in layer.mixers))
+                sum(_pairs(mixer, length, source, one, chunk) for mixer in layer.mixers))
         weights += known[id(layer)][0]
         mixing += known[id(layer)][1]
     return weights, mixing
 
 
-def _work(architecture: Architecture, length: int, source: int, one: bool) -> Work:
+def _work(architecture: Architecture, length: int, source: int, one: bool,
+          chunk: int | None = None) -> Work:
     counts = {"token": 1 if one else length, "source": 0 if one else source,
               "sequence": 0 if one and architecture.decodes else 1, "patch": 0}
-    tokens = length
     if architecture.image:
         counts["patch"] = patches(architecture.image)
-    weights, mixing = _stack(architecture.layers, counts, tokens, source, one)
+    weights, mixing = _stack(architecture.layers, counts, length, source, one, chunk)
     ends = (*architecture.embeddings.positions, *architecture.embeddings.others,
             *architecture.final, *architecture.head.others)
     weights += _uses(ends, counts)
@@ -131,7 +149,8 @@ def _work(architecture: Architecture, length: int, source: int, one: bool) -> Wo
     return Work(2 * weights, 2 * mixing)
 
 
-def flops(architecture: Architecture, context: int | None = None, source_length: int = 0) -> Flops:
+def flops(architecture: Architecture, context: int | None = None, source_length: int = 0, *,
+          chunk: int | None = None) -> Flops:
     """Forward FLOPs of one decoding step at `context` tokens, and of the whole sequence.
 
     A multiply-add is two. `matmul` is every weight matrix and convolution kernel, the router,
@@ -140,8 +159,18 @@ def flops(architecture: Architecture, context: int | None = None, source_length:
     (linear and state-space layers one of each a step, the delta rule two reads and a write).
     Norms, activations, biases, gates, rotations, softmax and decay are not counted, a look-up
     is free. The sequence costs the sum of its steps. Latent attention is counted in its
-    explicit form; what the absorbed form costs at decoding is `absorbed`. An image model has one
-    sequence, the image's patches: `context` may be left out.
+    explicit form; what the absorbed form costs at decoding is `absorbed`.
+
+    Args:
+        architecture: the model. Of one with a vision tower, the text model is counted. An image
+            model has one sequence, the image's patches: `context` may be left out.
+        context: tokens.
+        source_length: tokens of the encoder's input, where there is an encoder.
+        chunk: count the sequence's linear, delta and Mamba-2 layers in their chunkwise form with
+            chunks this long, instead of the recurrence. Decoding steps stay recurrent.
+
+    Raises:
+        ValueError: a number out of bounds, or a context that is not the image's.
 
     Example:
         >>> from archcards.ledger import bundled
@@ -158,7 +187,9 @@ def flops(architecture: Architecture, context: int | None = None, source_length:
         raise ValueError("context: expected a number of tokens, came nothing")
     whole("context", context)
     whole("source_length", source_length, 0)
-    once = _work(architecture, context, source_length, False)
+    if chunk is not None:
+        whole("chunk", chunk)
+    once = _work(architecture, context, source_length, False, chunk)
     if not architecture.decodes:
         # Without decoding a token has no step of its own: the whole, shared out, rounded down.
         step = Work(once.matmul // context, once.attention // context)

@@ -1,15 +1,14 @@
 """Parameters: sums over the tensors of an architecture, each counted once."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .architecture import Architecture, Encoder, Experts, Layer, Module, Tensor, Tower
 
 __all__ = ["Active", "Line", "Parameters", "lines", "parameters"]
 
 
-@dataclass(frozen=True, slots=True)
-class Active:
+class Active(NamedTuple):
     """Parameters that one token of text meets, in the three conventions in use."""
 
     with_embeddings: int
@@ -17,8 +16,7 @@ class Active:
     without_embeddings: int
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(NamedTuple):
     """How many parameters a model has.
 
     `total` is `text` and `vision` together; `multi_token_prediction` stands beside it.
@@ -35,8 +33,7 @@ class Parameters:
     components: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One tensor of a model with the component it belongs to."""
 
     component: str

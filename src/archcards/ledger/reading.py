@@ -3,8 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 
 from .architecture import Architecture
 from .errors import UnsupportedConfig
@@ -87,7 +85,7 @@ def _load(path: str | os.PathLike) -> dict:
     return parse(data, label)
 
 
-def read_config(config: str | Path | Mapping[str, object]) -> Architecture:
+def read_config(config: str | os.PathLike | Mapping[str, object]) -> Architecture:
     """Reads a model's configuration into an `Architecture`, exactly or not at all.
 
     Args:
@@ -119,4 +117,5 @@ def read_config(config: str | Path | Mapping[str, object]) -> Architecture:
                                 f"models --families lists them), came {shown(model_type)}")
     architecture = reader(model_type)(fields)
     fields.finish()
-    return replace(architecture, notes=tuple(dict.fromkeys((*architecture.notes, *fields.notes))))
+    return architecture._replace(
+        model_type=model_type, notes=tuple(dict.fromkeys((*architecture.notes, *fields.notes))))

@@ -32,12 +32,11 @@ def mamba(hidden: int, inner: int, state: int, rank: int, kernel: int, *, bias: 
     if norms:
         tensors += rms_norm("step", rank) + rms_norm("B", state) + rms_norm("C", state)
     return Recurrence("mamba", inner, state, 1, 2, tensors, inputs=((inner, 1),), kernel=kernel,
-                      component="mamba")
+                      chunks=False, component="mamba")
 
 
 def mamba2(hidden: int, heads: int, width: int, groups: int, state: int, kernel: int, *,
-           bias: bool = False, conv_bias: bool = True, norm: bool = True,
-           norm_groups: int = 1) -> Recurrence:
+           bias: bool = False, conv_bias: bool = True, norm: bool = True) -> Recurrence:
     """Mamba-2: `heads` memories of `state` by `width`; B and C shared by the heads of a group."""
     inner = heads * width
     channels = inner + 2 * groups * state
@@ -52,7 +51,7 @@ def mamba2(hidden: int, heads: int, width: int, groups: int, state: int, kernel:
     )
     return Recurrence("mamba2", heads, state, width, 2, tensors,
                       inputs=((heads, width), (groups, 2 * state)), kernel=kernel,
-                      component="mamba")
+                      score_heads=groups, component="mamba")
 
 
 def gated_delta(hidden: int, key_heads: int, value_heads: int, key_width: int, value_width: int,
@@ -115,4 +114,5 @@ def real_gated(hidden: int, width: int, heads: int, kernel: int) -> Recurrence:
         vector("recurrence", width),
         *linear("out", width, hidden, True),
     )
-    return Recurrence("rg_lru", width, 1, 1, 1, tensors, inputs=((width, 1),), kernel=kernel)
+    return Recurrence("rg_lru", width, 1, 1, 1, tensors, inputs=((width, 1),), kernel=kernel,
+                      chunks=False)

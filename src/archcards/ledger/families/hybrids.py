@@ -1,7 +1,5 @@
 """Attention among recurrent layers: Jamba, Zamba, Nemotron-H, Granite 4, Bamba, RecurrentGemma."""
 
-from dataclasses import replace
-
 from ..architecture import Architecture, Experts, FeedForward, Layer, Reach, Recurrence, Tensor
 from ..errors import UnsupportedConfig
 from ..fields import Fields, shown
@@ -65,7 +63,7 @@ def jamba(fields: Fields) -> Architecture:
 
 def shared(tensors: tuple[Tensor, ...], label: str) -> tuple[Tensor, ...]:
     """The same tensors, stored once wherever the label occurs."""
-    return tuple(replace(tensor, shared=label) for tensor in tensors)
+    return tuple(tensor._replace(shared=label) for tensor in tensors)
 
 
 def zamba(fields: Fields) -> Architecture:

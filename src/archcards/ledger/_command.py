@@ -1,0 +1,243 @@
+"""What `archcards ledger` and `archcards models` print."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+
+from .architecture import Architecture
+from .bundled import bundled_config, bundled_names, find
+from .cache import Cache, cache, largest_batch, largest_context
+from .describe import cache_record, flops_record, notes, parameters_record, runs
+from .families import READERS
+from .flops import Flops, flops, torchtitan, training_per_token
+from .parameters import Parameters, parameters
+from .reading import LARGEST_FILE, parse, read_config
+
+__all__ = ["ledger", "models"]
+
+WIDTH = 80
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+         "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def _numbers(name: str, text: str) -> list[int]:
+    """Whole numbers, separated by commas."""
+    parts = text.split(",")
+    if len(parts) > 64:
+        raise ValueError(f"{name}: expected at most 64 values, came {len(parts)}")
+    for part in parts:
+        if not re.fullmatch(r"[0-9]{1,40}", part.strip(), re.ASCII):
+            raise ValueError(f"{name}: expected whole numbers separated by commas, came {text[:40]!r}")
+    return [int(part) for part in parts]
+
+
+def _number(name: str, text: str) -> int:
+    found = _numbers(name, text)
+    if len(found) != 1:
+        raise ValueError(f"{name}: expected one whole number, came {text[:40]!r}")
+    return found[0]
+
+
+def _bytes(text: str) -> int:
+    """A memory size such as 80GB (10^9) or 24GiB (2^30)."""
+    match = re.fullmatch(r"\s*([0-9]{1,18})(?:\.([0-9]{1,6}))?\s*([KMGT]?I?B)?\s*", text.upper(), re.ASCII)
+    if match is None or (match[3] or "") not in UNITS:
+        raise ValueError(f"memory: expected a size such as 80GB or 24GiB, came {text[:40]!r}")
+    fraction = match[2] or ""
+    return int(match[1] + fraction) * UNITS[match[3] or ""] // 10 ** len(fraction)
+
+
+def _config(given: str) -> tuple[str, dict]:
+    """The configuration that the argument means, and a name for it."""
+    if given == "-":
+        return "standard input", parse(sys.stdin.buffer.read(LARGEST_FILE + 1), "standard input")
+    looks_like_a_path = given.endswith(".json") or os.sep in given and os.path.exists(given)
+    if looks_like_a_path or os.path.exists(given):
+        from .reading import _load
+
+        return given, _load(given)
+    name = find(given)
+    return name, bundled_config(name)
+
+
+def _both(size: int) -> str:
+    """Bytes as GB (10^9) and as GiB (2^30), exact when they are few."""
+    if size < 10**5:
+        return f"{size:,} bytes"
+    return f"{_scaled(size, 10**9)} GB = {_scaled(size, 2**30)} GiB"
+
+
+def _scaled(size: int, unit: int) -> str:
+    """Three digits after the point, rounded half up in whole numbers; more if below a thousandth."""
+    digits = 3 if size >= unit // 10 else 6
+    scaled = (size * 10**digits * 2 + unit) // (2 * unit)
+    return f"{scaled // 10**digits:,}.{scaled % 10**digits:0{digits}d}"
+
+
+def _line(label: str, value: int | str, indent: int = 0) -> str:
+    """A label and a number at the right margin."""
+    text = f"{value:,}" if isinstance(value, int) else value
+    left = " " * indent + label
+    return f"{left}{' ' * max(2, WIDTH - len(left) - len(text))}{text}"
+
+
+def _parameter_lines(counted: Parameters) -> Iterator[str]:
+    yield _line("Parameters", counted.total)
+    for component, number in counted.components.items():
+        yield _line(component.replace("_", " "), number, 2)
+    if counted.multi_token_prediction:
+        yield _line("beside them, multi-token prediction", counted.multi_token_prediction, 2)
+    yield _line("stored at 2 bytes each", _both(2 * counted.total), 2)
+    yield ""
+    yield _line("Active per token, with both embeddings", counted.active.with_embeddings)
+    yield _line("without the input table", counted.active.without_input_embedding, 2)
+    yield _line("without either", counted.active.without_embeddings, 2)
+
+
+def _cache_lines(kept: Cache, form: str, state: str) -> Iterator[str]:
+    yield _line(f"Cache of {kept.context:,} tokens, batch {kept.batch:,}, {form}"
+                + (f", memory {state}" if state != form else ""), _both(kept.bytes))
+    for term in kept.terms:
+        number = term.scalars(kept.context, kept.source_length)
+        words = term.kind.replace("_", " ")
+        if term.fixed_scalars:
+            words += f": {term.layers} layers, fixed"
+        else:
+            entries = term.entries(kept.source_length if term.source else kept.context)
+            words += f": {term.layers} layers x {term.scalars_per_token:,} x {entries:,}"
+            if term.stride > 1:
+                words += f" (one per {term.stride})"
+            if term.limit is not None:
+                words += f" (at most {term.limit:,})"
+        yield _line(words, number, 2)
+    yield _line("scalars, all sequences", kept.scalars, 2)
+    if kept.scalars_per_token:
+        yield _line("a token adds", f"{kept.scalars_per_token:,}" if isinstance(kept.scalars_per_token, int)
+                    else str(kept.scalars_per_token), 2)
+    if kept.scalars_per_token_beyond != kept.scalars_per_token:
+        yield _line("beyond every limit", str(kept.scalars_per_token_beyond) if not isinstance(
+            kept.scalars_per_token_beyond, int) else f"{kept.scalars_per_token_beyond:,}", 2)
+    if kept.scalars_per_source_token:
+        yield _line("a source token adds", kept.scalars_per_source_token, 2)
+
+
+def _flops_lines(counted: Flops) -> Iterator[str]:
+    yield _line(f"FLOPs of one token after {counted.context - 1:,}", counted.per_token.total)
+    yield _line("weights", counted.per_token.matmul, 2)
+    yield _line("attention and memory", counted.per_token.attention, 2)
+    yield _line(f"FLOPs of all {counted.context:,} tokens", counted.per_sequence.total)
+    yield _line("weights", counted.per_sequence.matmul, 2)
+    yield _line("attention and memory", counted.per_sequence.attention, 2)
+
+
+def _layer_lines(architecture: Architecture) -> Iterator[str]:
+    found = runs(architecture.layers)
+    yield _line("Layers", len(architecture.layers))
+    for count, words in found[:8]:
+        yield from _wrapped(f"{count} x {words}", "  ", "      ")
+    if len(found) > 8:
+        yield f"  and {len(found) - 8} more runs of equal layers"
+
+
+def _wrapped(text: str, first: str, further: str) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=further)
+
+
+def _note_lines(found: list[str]) -> Iterator[str]:
+    yield "Notes"
+    for note in found:
+        yield from _wrapped(note, "  - ", "    ")
+
+
+def ledger(given) -> int:
+    """Prints the ledger of a model: a table, or one JSON object."""
+    contexts, batches = _numbers("context", given.context), _numbers("batch", given.batch)
+    if len(contexts) * len(batches) > 1024:
+        raise ValueError(f"context: expected at most 1024 pairs with batch, came {len(contexts) * len(batches)}")
+    options = {"dtype": given.dtype, "state_dtype": given.state_dtype, "reserve": given.reserve,
+               "ranks": _number("ranks", given.ranks)}
+    source = _number("source-length", given.source_length)
+    memory = None if given.memory is None else _bytes(given.memory)
+    name, config = _config(given.model)
+    architecture = read_config(config)
+    counted = parameters(architecture)
+    if architecture.image is not None:
+        contexts = [None]
+    work = flops(architecture, contexts[0], source)
+    contexts = [work.context] if contexts == [None] else contexts
+    kept = cache(architecture, contexts[0], batches[0], source, **options)
+    remarks = notes(architecture, kept, work, given.reserve)
+    training: dict[str, int] = {"three_times_forward": training_per_token(architecture, work.context)}
+    if given.flops == "torchtitan":
+        training["torchtitan"] = torchtitan(architecture, work.context)
+        training["torchtitan_exact_pairs"] = torchtitan(architecture, work.context, exact_pairs=True)
+    sweep = [cache(architecture, context, batch, source, **options)
+             for context in contexts for batch in batches]
+    fits = None
+    if memory is not None and kept.bytes:
+        more = {"source_length": source, **options}
+        fits = {"memory": memory,
+                "largest_context": largest_context(architecture, memory, batches[0], **more),
+                "largest_batch": largest_batch(architecture, memory, contexts[0], **more)}
+    if given.json:
+        record = {
+            "model": name,
+            "model_type": architecture.model_type,
+            "parameters": parameters_record(counted),
+            "layers": [{"count": count, "kind": words} for count, words in runs(architecture.layers)],
+            "cache": {"dtype": given.dtype, "state_dtype": given.state_dtype or given.dtype,
+                      "reserve": given.reserve, **cache_record(kept)},
+            "flops": {**flops_record(work), "training_per_token": training},
+            "notes": remarks,
+        }
+        if len(sweep) > 1:
+            record["sweep"] = [{"context": one.context, "batch": one.batch, "scalars": one.scalars,
+                                "bytes": one.bytes} for one in sweep]
+        if fits is not None:
+            record["fits"] = fits
+        print(json.dumps(record, indent=2, allow_nan=False))
+        return 0
+    lines = [f"{name} ({architecture.model_type})", "", *_layer_lines(architecture), "",
+             *_parameter_lines(counted), ""]
+    if architecture.decodes:
+        lines += [*_cache_lines(kept, given.dtype, given.state_dtype or given.dtype), ""]
+    if len(sweep) > 1:
+        lines += [_line(f"Cache of {one.context:,} tokens, batch {one.batch:,}", _both(one.bytes))
+                  for one in sweep[1:]] + [""]
+    if fits is not None:
+        longest = fits["largest_context"]
+        lines += [_line(f"In {_both(memory)} fit, at batch {batches[0]:,}",
+                        "any context" if longest is None else f"{longest:,} tokens"),
+                  _line(f"or, at {contexts[0]:,} tokens", f"{fits['largest_batch']:,} sequences", 2), ""]
+    lines += [*_flops_lines(work)]
+    lines.append(_line("Training FLOPs a token, three times forward", training["three_times_forward"]))
+    if given.flops == "torchtitan":
+        lines += [_line("as torchtitan counts them", training["torchtitan"], 2),
+                  _line("the same with the visible pairs only", training["torchtitan_exact_pairs"], 2)]
+    lines += ["", *_note_lines(remarks)]
+    print("\n".join(lines))
+    return 0
+
+
+def models(given) -> int:
+    """Prints the bundled models, one a line, or the families that can be read."""
+    if given.families:
+        print("\n".join(sorted(READERS)))
+        return 0
+    if given.json:
+        found = []
+        for name in bundled_names():
+            architecture = read_config(bundled_config(name))
+            counted = parameters(architecture)
+            found.append({"model": name, "model_type": architecture.model_type,
+                          "parameters": parameters_record(counted)})
+        print(json.dumps(found, indent=2, allow_nan=False))
+        return 0
+    for name in bundled_names():
+        architecture = read_config(bundled_config(name))
+        print(_line(f"{name}  ({architecture.model_type})", parameters(architecture).total))
+    return 0

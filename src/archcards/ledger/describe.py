@@ -1,0 +1,158 @@
+"""A ledger in words: what each layer is, and the whole as JSON's numbers, lists and objects."""
+
+from itertools import groupby
+
+from .architecture import (Architecture, Attention, CompressedAttention, Experts, LatentAttention, Layer)
+from .cache import Cache, Term
+from .flops import Flops, Work, absorbed
+from .parameters import Parameters
+
+__all__ = ["cache_record", "flops_record", "layer_kinds", "mixer_words", "notes", "parameters_record",
+           "runs"]
+
+
+def mixer_words(mixer) -> str:
+    """A mixer in a few words."""
+    if isinstance(mixer, Attention):
+        reach = {"full": "", "all": ", both ways", "window": f", window {mixer.reach.size}",
+                 "chunk": f", chunks of {mixer.reach.size}", "top": f", {mixer.reach.size} chosen"}
+        widths = f"{mixer.key_width}"
+        if mixer.value_width != mixer.key_width:
+            widths += f"/{mixer.value_width}"
+        name = "cross-attention" if mixer.cross else "attention"
+        borrowed = "" if mixer.cached or mixer.reach.kind == "all" else ", borrowed keys and values"
+        return f"{name} {mixer.heads}/{mixer.kv_heads} x {widths}{reach[mixer.reach.kind]}{borrowed}"
+    if isinstance(mixer, LatentAttention):
+        chosen = f", {mixer.indexer.top} chosen" if mixer.indexer else ""
+        return f"latent attention {mixer.heads} heads, {mixer.latent_width} + {mixer.rope_width}{chosen}"
+    if isinstance(mixer, CompressedAttention):
+        beyond = f", 1 entry per {mixer.stride}" if mixer.stride else ""
+        return f"attention {mixer.heads}/1 x {mixer.width}, window {mixer.window}{beyond}"
+    return f"{mixer.kind.replace('_', ' ')} {mixer.heads} x {mixer.key_width} x {mixer.value_width}"
+
+
+def layer_kinds(layer: Layer) -> str:
+    """A layer in a few words: its mixers and feed-forward parts."""
+    words = [mixer_words(mixer) for mixer in layer.mixers]
+    for part in layer.feed_forwards:
+        if isinstance(part, Experts):
+            shared = " + shared" if part.shared else ""
+            words.append(f"{part.chosen} of {part.count} experts{shared}")
+        else:
+            down = part.tensors[-2] if part.tensors[-1].name.endswith("bias") else part.tensors[-1]
+            gated = any(tensor.name == "gate" for tensor in part.tensors)
+            words.append(f"{'gated ' if gated else ''}feed-forward {down.shape[-1]}")
+    return " | ".join(words)
+
+
+def runs(layers: tuple[Layer, ...]) -> list[tuple[int, str]]:
+    """Layers in order, equal neighbours together: how many, and what they are."""
+    return [(len(list(group)), words) for words, group in groupby(layers, layer_kinds)]
+
+
+def parameters_record(counted: Parameters) -> dict:
+    """Parameters as JSON has them."""
+    active = counted.active
+    return {
+        "total": counted.total,
+        "text": counted.text,
+        "vision": counted.vision,
+        "multi_token_prediction": counted.multi_token_prediction,
+        "input_embedding": counted.input_embedding,
+        "output_embedding": counted.output_embedding,
+        "tied": counted.tied,
+        "active": {
+            "with_embeddings": active.with_embeddings,
+            "without_input_embedding": active.without_input_embedding,
+            "without_embeddings": active.without_embeddings,
+        },
+        "components": dict(counted.components),
+    }
+
+
+def term_record(term: Term) -> dict:
+    """A cache term as JSON has it."""
+    return {
+        "kind": term.kind,
+        "layers": term.layers,
+        "scalars_per_token": term.scalars_per_token,
+        "limit": term.limit,
+        "stride": term.stride,
+        "source": term.source,
+        "fixed_scalars": term.fixed_scalars,
+    }
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def cache_record(kept: Cache) -> dict:
+    """A cache as JSON has it; a growth that is no whole number is null."""
+    return {
+        "context": kept.context,
+        "batch": kept.batch,
+        "source_length": kept.source_length,
+        "ranks": kept.ranks,
+        "scalars": kept.scalars,
+        "bytes": kept.bytes,
+        "scalars_per_token": _integer(kept.scalars_per_token),
+        "scalars_per_token_beyond_limits": _integer(kept.scalars_per_token_beyond),
+        "scalars_per_source_token": kept.scalars_per_source_token,
+        "fixed_scalars": kept.fixed_scalars,
+        "terms": [term_record(term) for term in kept.terms],
+    }
+
+
+def work_record(work: Work) -> dict:
+    """FLOPs as JSON has them."""
+    return {"matmul": work.matmul, "attention": work.attention, "total": work.total}
+
+
+def flops_record(counted: Flops) -> dict:
+    """FLOPs as JSON has them."""
+    return {
+        "context": counted.context,
+        "source_length": counted.source_length,
+        "per_token": work_record(counted.per_token),
+        "per_sequence": work_record(counted.per_sequence),
+    }
+
+
+def notes(architecture: Architecture, kept: Cache, counted: Flops, reserve: str = "need") -> list[str]:
+    """The decisions that a careful reader would ask about, the reader's own first."""
+    found = list(architecture.notes)
+    mixers = [mixer for layer in architecture.layers for mixer in layer.mixers]
+    if any(term.kind == "latent" for term in kept.terms):
+        found.append(f"latent attention's FLOPs are those of its explicit form; a decoding step in the "
+                     f"absorbed form has {absorbed(architecture, counted.context)} attention FLOPs")
+    if any(not isinstance(m, (Attention, LatentAttention, CompressedAttention)) for m in mixers):
+        found.append("attention FLOPs include the reads and writes of recurrent memory, in recurrent form")
+    chunks = {m.reach.size for m in mixers if isinstance(m, Attention) and m.reach.kind == "chunk"}
+    for size in sorted(chunks):
+        needed = (kept.context - 1) % size + 1
+        found.append(f"at {kept.context} tokens a chunked layer needs {needed} of the "
+                     f"{min(kept.context, size)} tokens counted")
+    if reserve == "full":
+        found.append("reserved: every layer holds the whole context, windows too")
+    if kept.ranks > 1:
+        heads = {m.kv_heads for m in mixers if isinstance(m, Attention) and m.cached}
+        repeated = [h for h in heads if h < kept.ranks]
+        found.append(f"the cache is one rank's of {kept.ranks}"
+                     + (f"; {repeated[0]} key/value head(s) are repeated" if repeated else ""))
+    if architecture.encoder and not kept.source_length:
+        found.append("source length 0: the encoder's FLOPs and the cross-attention cache are left out")
+    if not architecture.decodes:
+        found.append("no decoding, so no cache; a token's FLOPs are the sequence's, shared out evenly")
+    elif architecture.trained_length and kept.context > architecture.trained_length:
+        found.append(f"{kept.context} tokens are more than the {architecture.trained_length} the "
+                     "configuration allows for")
+    if architecture.vision:
+        found.append("with the vision tower: total is text and vision; active, cache and FLOPs are of text")
+    elif architecture.image is None:
+        found.append("text weights only")
+    if architecture.multi_token_prediction:
+        found.append("multi-token-prediction modules stand on a line of their own, outside the total")
+    if any(isinstance(part, Experts) for layer in architecture.layers for part in layer.feed_forwards):
+        found.append("routing-correction biases are buffers, not parameters")
+    return list(dict.fromkeys(found))
