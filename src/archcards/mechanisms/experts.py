@@ -30,7 +30,7 @@ __all__ = [
     "router_z_loss",
 ]
 
-Expert = Callable[[Float[ndarray, "rows width"]], Float[ndarray, "rows width"]]
+Expert = Callable[[Float[ndarray, "rows width"]], Float[ndarray, "rows width_out"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +267,7 @@ def mixture(
     routing: Routing,
     *,
     shared: Sequence[Expert] = (),
-) -> Float[ndarray, "*batch token width"]:
+) -> Float[ndarray, "*batch token width_out"]:
     r"""Each token's weighted sum of the experts it was routed to, and of every shared one.
 
     $$y_t = \sum_{e \in \mathcal{T}_t} w_{t,e}\, f_e(x_t) + \sum_s g_s(x_t)$$

@@ -327,12 +327,12 @@ def rope_frequencies(
 
 
 def rotate(
-    x: Float[ndarray, "*batch time width"],
-    positions: Float[ndarray, "*#batch time"],
+    x: Float[ndarray, "*#vectors width"],
+    positions: Float[ndarray, "*#vectors"],
     frequencies: Frequencies,
     *,
     layout: Literal["half", "interleaved"] = "half",
-) -> Float[ndarray, "*batch time width"]:
+) -> Float[ndarray, "... width"]:
     r"""Turn the first channels of each vector, pair by pair, by position · frequency.
 
     $$(a, b) \mapsto m\,(a \cos p\theta - b \sin p\theta,\; a \sin p\theta + b \cos p\theta)$$

@@ -137,7 +137,7 @@ def fit_power_law(compute: Float[ndarray, " points"], loss: Float[ndarray, " poi
 
 def parametric_loss(
     N: Float[ndarray, "*#points"], D: Float[ndarray, "*#points"], law: ParametricLaw
-) -> Float[ndarray, "*points"]:
+) -> Float[ndarray, "..."] | float:
     r"""The loss of a model of `N` parameters after `D` tokens under a parametric law.
 
     $$L(N, D) = E + A N^{-\alpha} + B D^{-\beta}$$
@@ -166,9 +166,9 @@ def fit_parametric(
     $$\min_{A, B, E, \alpha, \beta} \sum_i
     \operatorname{Huber}_{10^{-3}}\bigl(\ln L(N_i, D_i) - \ln L_i\bigr)$$
 
-    Solved from a grid of exponents, each with the coefficients of weighted linear least squares, by
-    damped Gauss–Newton steps on $\ln A, \ln B, \ln E, \alpha, \beta$ with Huber's weights; the best
-    end is kept. The sum, not the mean: with a fixed tolerance a mean stops an optimiser early.
+    Solved from the best of a grid of exponents, each with the coefficients of weighted linear least
+    squares, by damped Gauss–Newton steps on $\ln A, \ln B, \ln E, \alpha, \beta$ with Huber's
+    weights; the best end is kept. The sum, not the mean: with a fixed tolerance a mean stops an optimiser early.
 
     Raises:
         ValueError: If a number is not positive, there are fewer than five points, or all share one
@@ -197,6 +197,8 @@ def fit_parametric(
 
     grid = np.linspace(0.05, 1.55, 11)
     starts = np.array([_linear_start(n, d, loss, a, b) for a in grid for b in grid])
+    promise = _huber(_residual(starts, n, d, target)).argsort(kind="stable")
+    starts = starts[promise[:10]]
     a, b, e, alpha, beta = _descend(starts, n, d, target)
     return ParametricLaw(
         A=float(np.exp(a + alpha * shift[0])), B=float(np.exp(b + beta * shift[1])),
@@ -217,37 +219,38 @@ def _huber(residual: ndarray) -> ndarray:
     return np.where(size <= HUBER, residual**2 / 2, HUBER * (size - HUBER / 2)).sum(axis=-1)
 
 
-def _descend(starts: ndarray, n: ndarray, d: ndarray, target: ndarray) -> ndarray:
+def _terms(x: ndarray, n: ndarray, d: ndarray) -> ndarray:
+    """The three terms of the law at each point, for each start: (start, point, term)."""
+    a, b, e, alpha, beta = x.T[..., None]
+    exponents = np.stack(np.broadcast_arrays(a - alpha * n, b - beta * d, e), axis=-1)
+    return np.exp(np.clip(exponents, -300, 300))  # a step that is refused may overshoot far
+
+
+def _residual(x: ndarray, n: ndarray, d: ndarray, target: ndarray) -> ndarray:
+    return np.log(_terms(x, n, d).sum(axis=-1)) - target
+
+
+def _descend(x: ndarray, n: ndarray, d: ndarray, target: ndarray) -> ndarray:
     """Damped Gauss–Newton from all starts at once; returns the end with the smallest objective."""
-
-    def terms(x: ndarray) -> ndarray:
-        a, b, e, alpha, beta = (x[:, [i]] for i in range(5))
-        exponents = np.stack(np.broadcast_arrays(a - alpha * n, b - beta * d, e), axis=-1)
-        return np.exp(np.clip(exponents, -300, 300))
-
-    def residual(x: ndarray) -> ndarray:
-        return np.log(terms(x).sum(axis=-1)) - target
-
-    x, damping = starts.copy(), np.full(len(starts), 1e-3)
-    value = _huber(residual(x))
+    damping, value = np.full(len(x), 1e-3), _huber(_residual(x, n, d, target))
     for _ in range(400):
-        share = terms(x)
+        share = _terms(x, n, d)
         share = share / share.sum(axis=-1, keepdims=True)
-        slope = np.concatenate([share, share[..., [0]] * -n[:, None], share[..., [1]] * -d[:, None]], -1)
-        error = residual(x)
+        slope = np.concatenate(
+            [share, share[..., :1] * -n[:, None], share[..., 1:2] * -d[:, None]], axis=-1
+        )
+        error = _residual(x, n, d, target)
         weight = np.minimum(1.0, HUBER / np.maximum(np.abs(error), HUBER))
         gradient = np.einsum("spi,sp->si", slope, weight * error)
         curvature = np.einsum("spi,sp,spj->sij", slope, weight, slope)
         scale = np.maximum(np.einsum("sii->si", curvature), 1e-12)
-        damped = curvature + np.einsum("s,si,ij->sij", damping, scale, np.eye(5))
-        step = np.linalg.solve(damped, -gradient[..., None])[..., 0]
-        candidate = x + step
-        new = _huber(residual(candidate))
+        damped = curvature + damping[:, None, None] * scale[..., None] * np.eye(5)
+        candidate = x - np.linalg.solve(damped, gradient[..., None])[..., 0]
+        new = _huber(_residual(candidate, n, d, target))
         better = new < value
         if not better.any() and (damping > 1e9).all():
             break
-        x = np.where(better[:, None], candidate, x)
-        value = np.where(better, new, value)
+        x, value = np.where(better[:, None], candidate, x), np.where(better, new, value)
         damping = np.clip(np.where(better, damping / 5, damping * 5), 1e-15, 1e12)
     return x[value.argmin()]
 
