@@ -20,6 +20,11 @@ class BadInput(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        # A width given: argparse, which lays out every argument as it is added, would otherwise
+        # import shutil, with all its compressors, to ask the terminal for it.
+        return self.formatter_class(prog=self.prog, width=80)
+
     def error(self, message: str) -> NoReturn:
         raise BadInput(message)
 
@@ -30,7 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="archcards",
         description="Transformer-family architectures, computed, proved and counted.",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        # With a name given, argparse need not lay out its help (and import what that takes).
+        title="commands", metavar="COMMAND", required=True, prog="archcards"
+    )
     for name, (define, purpose) in _COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=f"{purpose}.")
         command.set_defaults(run=define(command))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from .architecture import Architecture
 from .bundled import bundled_config, bundled_names, find
 from .cache import Cache, cache, largest_batch, largest_context
-from .describe import cache_record, flops_record, notes, parameters_record, runs
+from .describe import cache_record, flops_record, notes, parameters_record, patterns, runs
 from .families import READERS
 from .flops import Flops, flops, torchtitan, training_per_token
 from .parameters import Parameters, parameters
@@ -133,12 +133,18 @@ def _flops_lines(counted: Flops) -> Iterator[str]:
 
 
 def _layer_lines(architecture: Architecture) -> Iterator[str]:
-    found = runs(architecture.layers)
     yield _line("Layers", len(architecture.layers))
-    for count, words in found[:8]:
-        yield from _wrapped(f"{count} x {words}", "  ", "      ")
-    if len(found) > 8:
-        yield f"  and {len(found) - 8} more runs of equal layers"
+    found = patterns(architecture.layers)
+    for times, unit in found[:12]:
+        margin = "  "
+        if len(unit) > 1 and times > 1:
+            yield f"  {times} times"
+            margin = "    "
+        for count, words in unit:
+            number = count * times if len(unit) == 1 else count
+            yield from _wrapped(f"{number} x {words}", margin, margin + "    ")
+    if len(found) > 12:
+        yield f"  and {sum(times * sum(n for n, _ in unit) for times, unit in found[12:])} more layers"
 
 
 def _wrapped(text: str, first: str, further: str) -> list[str]:

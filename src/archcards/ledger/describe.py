@@ -7,8 +7,8 @@ from .cache import Cache, Term
 from .flops import Flops, Work, absorbed
 from .parameters import Parameters
 
-__all__ = ["cache_record", "flops_record", "layer_kinds", "mixer_words", "notes", "parameters_record",
-           "runs"]
+__all__ = ["cache_record", "flops_record", "layer_kinds", "mixer_words", "notes",
+           "parameters_record", "patterns", "runs"]
 
 
 def mixer_words(mixer) -> str:
@@ -48,6 +48,28 @@ def layer_kinds(layer: Layer) -> str:
 def runs(layers: tuple[Layer, ...]) -> list[tuple[int, str]]:
     """Layers in order, equal neighbours together: how many, and what they are."""
     return [(len(list(group)), words) for words, group in groupby(layers, layer_kinds)]
+
+
+def patterns(layers: tuple[Layer, ...], longest: int = 16) -> list[tuple[int, list[tuple[int, str]]]]:
+    """Layers in order as repeated patterns: how often, and the runs that repeat.
+
+    At each place the pattern of at most `longest` layers that covers most of what follows, the
+    shortest of equals; what repeats nowhere stands once.
+    """
+    words = [layer_kinds(layer) for layer in layers]
+    found: list[tuple[int, list[str]]] = []
+    place = 0
+    while place < len(words):
+        best, times = 1, 1
+        for length in range(1, min(longest, len(words) - place) + 1):
+            unit, count = words[place:place + length], 1
+            while words[place + count * length:place + (count + 1) * length] == unit:
+                count += 1
+            if (count > 1 or length == 1) and count * length > best * times:
+                best, times = length, count
+        found.append((times, words[place:place + best]))
+        place += best * times
+    return [(times, [(len(list(group)), one) for one, group in groupby(unit)]) for times, unit in found]
 
 
 def parameters_record(counted: Parameters) -> dict:
