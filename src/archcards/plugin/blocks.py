@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from html.parser import HTMLParser
 
-from markdown_exec import formatters
-from markdown_exec.rendering import MarkdownConverter, add_source, code_block
+from markdown_exec import MarkdownConverter, add_source, code_block, formatters
 from markupsafe import Markup
 
 from archcards.evidence.chapter import Fence
@@ -58,13 +57,14 @@ class Blocks:
         self._lines = lines
         self._drawn: dict[int, str] = {}
         self.faults: list[tuple[int, str]] = []
+        """Lines and reasons; line 0 where the fence is not one of the page's."""
 
     def draw(self, *, code: str, md, language: str, **options) -> Markup:
         """The formatter: draws a block and leaves a holder for it."""
         line = int(options.get("extra", {}).pop(_KEY, 0))
         if line not in self._blocks:
             reason = "executed fences belong on the page itself, not into snippets or docstrings"
-            self.faults.append((1, reason))
+            self.faults.append((0, reason))
             return Markup()
         try:
             self._drawn[line] = self._inner(line, code, md, language, options)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from importlib.resources import files
+from importlib.metadata import distribution
+from pathlib import Path
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
@@ -17,14 +18,15 @@ DISPLAY = frozenset(range(0x20, 0x7F)) | {0xA0, *map(ord, "·×–—‘’“�
 
 def mathematics_font(characters: Iterable[int]) -> bytes:
     """WOFF2 of STIX Two Math with only `characters`, with the tables that formulas need."""
-    source = files("ziamath").joinpath("fonts", "STIXTwoMath-Regular.ttf").read_bytes()
+    # The file is what is wanted of ziamath, so its code need not be imported.
+    source = Path(distribution("ziamath").locate_file("ziamath/fonts/STIXTwoMath-Regular.ttf"))
     options = subset.Options()
     options.flavor = "woff2"
     options.layout_features = ["ssty", "kern", "dtls", "flac", "mark", "mkmk", "ccmp", "liga"]
     options.name_IDs = [0, 1, 2, 13, 14]
     options.notdef_outline = True
     options.recalc_timestamp = False
-    font = TTFont(io.BytesIO(source), recalcTimestamp=False, lazy=False)
+    font = TTFont(source, recalcTimestamp=False, lazy=False)
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=sorted(set(characters)))
     subsetter.subset(font)

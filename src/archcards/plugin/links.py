@@ -29,16 +29,20 @@ class Page:
     anchors: frozenset[str]
     links: tuple[str, ...]
     requests: tuple[str, ...]
-    faults: tuple[str, ...]
+    faults: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class DeadLink:
-    """A fault of a page: `page` is its path in the site, `link` what the page has in its attribute."""
+    """A fault of a page: `page` is its path in the site, `link` what the page has in its attribute.
+
+    A fault of the page itself has no link; `about` is then the image or the anchor it is about.
+    """
 
     page: str
     link: str
     reason: str
+    about: str = ""
 
 
 def read_page(page: str) -> Page:
@@ -55,12 +59,16 @@ def read_page(page: str) -> Page:
             anchors.setdefault(given["name"], 1)
         if token.name == "img" and not given.get("alt", "").strip():
             if given.get("role") != "presentation" and given.get("aria-hidden") != "true":
-                faults.append(f"image {given.get('src', '')} without alternative text")
+                source = given.get("src", "")
+                shown = source if len(source) < 60 else f"{source[:50]}…"
+                faults.append((source, f"image {shown} without alternative text"))
         for name in _TARGETS & given.keys():
             value = given[name].strip()
             pointer = token.name == "a" or given.get("rel") in _POINTERS
             (links if pointer else requests).append(value)
-    faults += [f"anchor #{name} occurs {count} times" for name, count in anchors.items() if count > 1]
+    faults += [
+        (f"#{name}", f"anchor #{name} occurs {count} times") for name, count in anchors.items() if count > 1
+    ]
     return Page(frozenset(anchors), tuple(links), tuple(requests), tuple(faults))
 
 
@@ -89,7 +97,7 @@ def check_site(
     found = []
     for name in sorted(only) if only is not None else pages:
         page = pages[name]
-        found += [DeadLink(name, "", reason) for reason in page.faults]
+        found += [DeadLink(name, "", reason, about) for about, reason in page.faults]
         for link in dict.fromkeys(page.requests):
             split = urlsplit(link)
             if split.scheme == "data":
@@ -147,9 +155,11 @@ def find_line(source: str, link: str) -> int | None:
     the anchor and the last word of the path.
     """
     split = urlsplit(link)
-    parts = [part for part in unquote(split.path).split("/") if part not in {"", ".", ".."}]
-    stem = parts[-1].removesuffix(".html").removesuffix(".md") if parts else ""
+    stem = _last_word(split.path)
     best, best_line = 0, None
+    if link.startswith("#"):
+        given = re.compile(rf"""(?:\{{[^}}]*#|\bid=["']){re.escape(link[1:])}(?:["'\s}}])""")
+        best_line = next((n for n, line in enumerate(source.split("\n"), 1) if given.search(line)), None)
     for number, line in enumerate(source.split("\n"), 1):
         written = re.findall(r"\]\(\s*<?([^\s)>]+)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src)=[\"']([^\"']+)", line)
         for target in (next(filter(None, groups)) for groups in written):
@@ -158,9 +168,13 @@ def find_line(source: str, link: str) -> int | None:
             if target == link:
                 score = 4
             elif unquote(other.fragment) == unquote(split.fragment):
-                words = [p for p in unquote(other.path).split("/") if p not in {"", ".", ".."}]
-                last = words[-1].removesuffix(".html").removesuffix(".md") if words else ""
-                score = 3 if last == stem else 0
+                score = 3 if _last_word(other.path) == stem else 0
             if score > best:
                 best, best_line = score, number
     return best_line
+
+
+def _last_word(path: str) -> str:
+    """The name that a path leads to, in Markdown (`a/index.md`) as on the site (`../a/`)."""
+    words = [re.sub(r"(^index)?\.(md|html)$", "", part) for part in unquote(path).split("/")]
+    return next((word for word in reversed(words) if word not in {"", ".", ".."}), "")

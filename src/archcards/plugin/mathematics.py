@@ -19,6 +19,7 @@ _FORBIDDEN = {
     r"\color": "colours of formulas do not follow the reader's scheme",
 }
 _DELIMITED = re.compile(r"\\\((.+?)\\\)")
+_PUNCTUATION = re.compile(r"[.,;:!?)\]’”–-]+[\w)]*")
 _ARITHMATEX = r'<(?:span|div) class="arithmatex">'
 
 
@@ -79,10 +80,14 @@ def typeset(page: str) -> str:
             drawn = mathml(formula.tex, formula.display)
         except BadTeX:
             drawn = f'<code class="ac-fault">{html.escape(formula.tex)}</code>'
+        position = formula.end
         if formula.display:
             drawn = f'<div class="ac-math" tabindex="0">{drawn}</div>'
+        elif after := _PUNCTUATION.match(page, position):
+            # Browsers break lines after a formula, even before the full stop.
+            drawn = f'<span class="ac-nowrap">{drawn}{after.group()}</span>'
+            position = after.end()
         pieces.append(drawn)
-        position = formula.end
     return "".join(pieces) + page[position:]
 
 

@@ -293,11 +293,8 @@ def _table(table: Table, anchor: str) -> str:
 
 
 def _figure(figure: Figure, anchor: str) -> str:
-    drawing = figure.svg[figure.svg.find("<svg") :]
-    opening = f'<svg role="img" aria-label="{escape(_spoken(figure.alt))}"'
-    drawing = re.sub(r"<svg\b(?:\s+(?:role|aria-label)=\"[^\"]*\")*", lambda _: opening, drawing, count=1)
     return (
-        f'<figure class="ac-figure" id="{anchor}"><div class="ac-drawing">{drawing}</div>'
+        f'<figure class="ac-figure" id="{anchor}"><div class="ac-drawing">{figure.svg}</div>'
         f"<figcaption>{inline(figure.caption)}</figcaption></figure>"
     )
 

@@ -136,7 +136,10 @@ class ArchitectureCards(BasePlugin[Options]):
         if proved is None or blocks is None:
             return html
         html = blocks.fill(html)
-        self.problems += [self._problem(proved, line, reason) for line, reason in blocks.faults]
+        for line, reason in blocks.faults:
+            # A fence that the runner refused, such as one inside a comment, is reported already.
+            if line or not proved.proved.chapter.problems:
+                self.problems.append(self._problem(proved, line or 1, reason))
         if proved.proved.card:
             html = _after_heading(html, pages.card(proved.proved.card) + pages.sources_switch())
         if bibliography := pages.bibliography(proved.proved.sources.values()):
@@ -277,7 +280,7 @@ class ArchitectureCards(BasePlugin[Options]):
                 name = f"{self.docs.name}/{page.file.src_uri}" if page else f"{self.site.name}/{dead.page}"
                 found.append(Problem(name, 1, dead.reason))
             else:
-                line = links.find_line("\n".join(proved.lines), dead.link) or 1
+                line = links.find_line("\n".join(proved.lines), dead.link or dead.about) or 1
                 found.append(self._problem(proved, line, dead.reason))
         return found
 
@@ -332,12 +335,23 @@ class _Warnings(logging.Handler):
         self.messages.append(record.getMessage())
 
     def start(self) -> None:
-        self.messages.clear()
         self.stop()
-        logging.getLogger("mkdocs").addHandler(self)
+        self.messages.clear()
+        logger = logging.getLogger("mkdocs")
+        self._before = (logger.level, {handler: handler.level for handler in logger.handlers})
+        for handler in logger.handlers:
+            handler.setLevel(max(handler.level, logger.level))
+        logger.setLevel(min(logger.getEffectiveLevel(), logging.WARNING))
+        logger.addHandler(self)
 
     def stop(self) -> None:
-        logging.getLogger("mkdocs").removeHandler(self)
+        logger = logging.getLogger("mkdocs")
+        if self in logger.handlers:
+            logger.removeHandler(self)
+            level, handlers = self._before
+            logger.setLevel(level)
+            for handler in handlers:
+                handler.setLevel(handlers[handler])
 
 
 def _addresses(config: MkDocsConfig) -> None:

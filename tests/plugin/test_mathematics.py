@@ -1,0 +1,54 @@
+"""TeX becomes MathML, or a fault with a position."""
+
+import io
+
+import pytest
+from fontTools.ttLib import TTFont
+
+from archcards.plugin import fonts, mathematics
+from archcards.plugin.mathematics import BadTeX, mathml, typeset
+
+
+def test_a_formula_keeps_its_tex_for_those_who_cannot_see_it():
+    assert mathml("a_1 < b").startswith('<math alttext="a_1 &lt; b">')
+
+
+@pytest.mark.parametrize(
+    ("tex", "reason"),
+    [
+        ("\\frac{1}", "character 8"),
+        ("\\notacommand x", "Unknown command"),
+        ("{a", "closing token"),
+        ("\\underbrace{a}", "\\underbrace is not used"),
+        ("a \\xrightarrow{b} c", "\\xrightarrow is not used"),
+    ],
+)
+def test_what_does_not_parse_is_refused(tex, reason):
+    with pytest.raises(BadTeX, match=None) as refused:
+        mathml(tex)
+    assert reason in str(refused.value)
+
+
+def test_formulas_of_a_page_are_drawn_in_place():
+    page = 'a <span class="arithmatex">\\(x^2\\)</span>. <div class="arithmatex">\\[\ny &lt; z\n\\]</div> b'
+    drawn = typeset(page)
+    assert "arithmatex" not in drawn and "\\(" not in drawn
+    assert drawn.index("<msup>") < drawn.index('display="block"')
+    assert '<span class="ac-nowrap"><math' in drawn and "</math>.</span>" in drawn
+
+
+def test_a_menu_shows_the_formula_of_its_heading_and_a_title_its_tex():
+    page = "<title>\\(T^2\\) pairs</title><nav><span>\\(T^2\\) pairs</span></nav><p>\\(T^2\\)</p>"
+    drawn = mathematics.typeset_navigation(page)
+    assert drawn.startswith("<title>T^2 pairs</title><nav><span><math")
+    assert drawn.endswith("<p>\\(T^2\\)</p>")
+
+
+def test_the_font_has_exactly_what_the_formulas_need_and_is_always_the_same():
+    needed = mathematics.code_points(mathml("\\sum_i \\mathbb{R} \\le \\alpha"))
+    assert {ord("∑"), ord("ℝ"), ord("≤"), ord("α")} <= needed
+    font = fonts.mathematics_font(needed)
+    assert font == fonts.mathematics_font(sorted(needed, reverse=True))
+    characters = set(TTFont(io.BytesIO(font)).getBestCmap())
+    assert needed <= characters and ord("Q") not in characters
+    assert "MATH" in TTFont(io.BytesIO(font))

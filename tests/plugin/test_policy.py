@@ -1,0 +1,39 @@
+"""The policy admits what a page has, by hash, and nothing else."""
+
+import base64
+import hashlib
+import re
+
+from archcards.plugin.policy import StyleSheet, with_policy
+
+PAGE = '<head><meta charset="utf-8"><script>go()</script><script type="application/json">{}</script></head>'
+
+
+def policy(page):
+    return re.search(r'<meta charset="utf-8"><meta http-equiv="[^"]*" content="([^"]*)">', with_policy(page))[1]
+
+
+def test_each_inline_script_is_named_by_its_hash():
+    digest = base64.b64encode(hashlib.sha256(b"go()").digest()).decode()
+    assert f"script-src 'self' 'sha256-{digest}';" in policy(PAGE)
+    assert policy(PAGE).count("sha256") == 1  # data are not run
+    assert policy(PAGE) != policy(PAGE.replace("go()", "go(1)"))
+
+
+def test_nothing_unsafe_and_nobody_else():
+    assert "unsafe" not in policy(PAGE) and "http" not in policy(PAGE)
+    assert policy(PAGE).startswith("default-src 'none'")
+
+
+def test_styles_become_classes():
+    sheet = StyleSheet()
+    page = sheet.without_styles(
+        '<mtd style="text-align: right;padding:0"></mtd><svg viewBox="0 0" class="a" style="padding:0;"></svg>'
+        '<p>style="kept"</p><path style="text-align:right; padding: 0"/>'
+    )
+    assert page.count(" style=") == 0 and 'viewBox="0 0"' in page and '<p>style="kept"</p>' in page
+    first, second, third = re.findall(r"s-[0-9a-f]{8}", page)
+    assert first == third != second
+    assert f'<svg viewBox="0 0" class="a {second}">' in page
+    assert f".{first}{{text-align: right; padding: 0}}\n" in sheet.css()
+    assert f".{second}{{padding: 0}}\n" in sheet.css()
