@@ -137,6 +137,7 @@ def in_chunks(array: ndarray, chunk: int) -> ndarray:
 
 
 def walk_chunks(
+    scores: ndarray,
     query: ndarray,
     key: ndarray,
     log_decay: ndarray | None,
@@ -145,12 +146,13 @@ def walk_chunks(
 ) -> tuple[ndarray, ndarray]:
     """Read and write a memory chunk by chunk.
 
-        O = (Q ⊙ D₀) S + scores(Q, K) U,    S' = D_end S + (K ⊙ D_end)ᵀ U
+    $$O = (Q \\odot D_0)\\, S + \\text{scores}\\; U, \\qquad
+    S' = \\text{diag}(d)\\, S + (K \\odot D_1)^\\top U$$
 
-    where D₀ decays from the start of the chunk, D_end to its end, and U = `written(number, S)` is
-    what the steps of that chunk write. ndarrays are `in_chunks`; the output is joined again.
+    where $D_0$ decays from the start of the chunk to each step, $D_1$ from each step to its end,
+    $d$ over the whole chunk, and $U$ = `written(number, S)` is what the steps of that chunk write.
+    Arrays are `in_chunks`; the output is joined again.
     """
-    scores = decayed_scores(query, key, log_decay)
     whole = None
     if log_decay is not None:
         from_start = decay_from_start(log_decay)

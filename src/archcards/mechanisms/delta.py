@@ -236,11 +236,17 @@ def _chunked(query, key, value, beta, log_decay, memory, chunk):
     query, key, value = (in_chunks(array, chunk) for array in (query, key, value))
     log_decay = None if log_decay is None else in_chunks(log_decay, chunk)
     erase = beta * key
-    solve = _inverse_unit_lower(np.tril(decayed_scores(erase, key, log_decay), -1))
+    # Both kinds of score in one go, on an axis of their own, as the decay is the same.
+    left = np.stack(np.broadcast_arrays(erase, query), axis=-4)
+    decay = None if log_decay is None else log_decay[..., None, :, :, :]
+    both = decayed_scores(left, key[..., None, :, :, :], decay)
+    system, scores = both[..., 0, :, :, :], both[..., 1, :, :, :]
+    solve = _inverse_unit_lower(np.tril(system, -1))
     if log_decay is not None:
         erase = erase * decay_from_start(log_decay)
     added, erased = solve @ (beta * value), solve @ erase
     output, memory = walk_chunks(
+        scores,
         query,
         key,
         log_decay,

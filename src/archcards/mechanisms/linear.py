@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from ._checks import broadcast_leading, integer, one_of, real_array, real_number, same_size
-from ._decay import in_chunks, log_decays, walk_chunks
+from ._decay import decayed_scores, in_chunks, log_decays, walk_chunks
 
 __all__ = ["elu_plus_one", "linear_attention"]
 
@@ -137,8 +137,9 @@ def _chunked(query, key, value, log_decay, memory, chunk):
     time = key.shape[-2]
     query, key, value = (in_chunks(array, chunk) for array in (query, key, value))
     log_decay = None if log_decay is None else in_chunks(log_decay, chunk)
+    scores = decayed_scores(query, key, log_decay)
     output, memory = walk_chunks(
-        query, key, log_decay, memory, lambda number, _: value[..., number, :, :]
+        scores, query, key, log_decay, memory, lambda number, _: value[..., number, :, :]
     )
     return output[..., :time, :], memory
 
