@@ -266,8 +266,8 @@ def causal_convolution(
     bias = 0.0 if bias is None else real_array("bias", bias, shape=(channels,))
     padding = np.zeros((*x.shape[:-2], width - 1, channels))
     past = np.concatenate([padding, x], axis=-2)
-    windows = np.lib.stride_tricks.sliding_window_view(past, width, axis=-2)
-    return np.einsum("...tcw,cw->...tc", windows, weight) + bias
+    time = x.shape[-2]
+    return bias + sum(weight[:, w] * past[..., w : w + time, :] for w in range(width))
 
 
 def silu(x: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"]:
