@@ -80,7 +80,7 @@ def hyper_connection(
 
     Source:
         Zhu et al. 2024, Hyper-Connections, arXiv 2409.19606, section 2; Xie et al. 2025, mHC,
-        arXiv 2512.24880, equation 3.
+        arXiv 2512.24880, section 4.
 
     Example:
         >>> streams = [[1.0], [3.0]]
@@ -150,7 +150,8 @@ def hyper_coefficients(
         Xie et al. 2025, mHC, arXiv 2512.24880, section 4.2.
 
     Example:
-        >>> mixing, read, write = hyper_coefficients([[1.0], [2.0]], np.zeros((2, 8)), [0.0] * 8, [1.0] * 3)
+        >>> weight, bias, scale = np.zeros((2, 8)), np.zeros(8), np.ones(3)
+        >>> mixing, read, write = hyper_coefficients([[1.0], [2.0]], weight, bias, scale)
         >>> mixing.tolist(), read.tolist(), write.tolist()
         ([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], [1.0, 1.0])
     """

@@ -131,7 +131,7 @@ def block_scores(
         ValueError: If shapes do not fit, or the block is smaller than 1.
 
     Source:
-        Lu et al. 2025, MoBA, arXiv 2502.13189, equation 6.
+        Lu et al. 2025, MoBA, arXiv 2502.13189, section 2.2.
 
     Example:
         >>> block_scores([[2.0]], [[1.0], [3.0], [5.0]], block=2)
