@@ -1,6 +1,9 @@
-"""Holds every public mechanism to its annotations: shapes and dtypes of arguments and results.
+"""Settings of all tests, and a check of every public mechanism's annotations.
 
-The mechanisms convert lists and other real dtypes and refuse what does not fit with a `ValueError`
+Hypothesis draws the same examples in every run, and no test fails because the machine is slow.
+
+The second part holds every public mechanism to its annotations: shapes and dtypes of arguments and
+results. The mechanisms convert lists and other real dtypes and refuse what does not fit with a `ValueError`
 of their own. So arguments are converted as a mechanism would convert them, the call is checked by
 jaxtyping and beartype, and a call that breaks its annotations must be one that the mechanism
 refuses.
@@ -12,9 +15,13 @@ from types import FunctionType
 
 import numpy as np
 from beartype import beartype
+from hypothesis import settings
 from jaxtyping import TypeCheckError, jaxtyped
 
 from archcards import mechanisms
+
+settings.register_profile("archcards", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("archcards")
 
 
 def _converted(value, annotation):

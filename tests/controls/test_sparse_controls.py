@@ -61,8 +61,8 @@ CASES = {
     "gated_norm": {
         name: lambda f: f(X, GATE, wave(6), groups=2)
         for name in (
-            "one group over all channels",
-            "the other order",
+            "norm over the whole vector",
+            "gate after the norm",
             "a sigmoid gate",
             "gate left out",
             "gated twice",

@@ -106,7 +106,7 @@ def rms_norm_of_the_centred(x, weight=None, *, eps=1e-6):
 # Gated RMSNorm
 
 
-@mistake("gated_norm", "one group over all channels")
+@mistake("gated_norm", "norm over the whole vector")
 def gated_norm_in_one_group(y, z, weight=None, *, groups=1, eps=1e-5, order="gate_first"):
     """Normalise all channels together, whatever the groups.
 
@@ -115,9 +115,9 @@ def gated_norm_in_one_group(y, z, weight=None, *, groups=1, eps=1e-5, order="gat
     return gated_norm(y, z, weight, groups=1, eps=eps, order=order)
 
 
-@convention("gated_norm", "the other order")
+@convention("gated_norm", "gate after the norm")
 def gated_norm_in_the_other_order(y, z, weight=None, *, groups=1, eps=1e-5, order="gate_first"):
-    """Normalise before the gate where it should come after, or after where it should come before.
+    """Normalise, then gate; gate first where the norm should come first.
 
     Seen in: `norm_before_gate` of Mamba-2's code, false there and true in Gated DeltaNet.
     """

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..mechanisms import causal_convolution, gated_norm, selective_scan, silu, state_space_dual
+from ..mechanisms import causal_convolution, selective_scan, silu, state_space_dual
 from ._recurrence import causal, chunk_by_chunk, step_by_step
 from ._registry import convention, mistake
 
@@ -413,24 +413,3 @@ def convolution_of_the_past(x, weight, bias=None):
     x = np.asarray(x, dtype=float)
     late = np.concatenate([np.zeros_like(x[..., :1, :]), x[..., :-1, :]], axis=-2)
     return causal_convolution(late, weight, bias)
-
-
-@mistake("gated_norm", "norm over the whole vector")
-def norm_over_all_groups(y, z, weight, *, groups=1, eps=1e-5):
-    """Divide all groups by one root mean square.
-
-    Seen in: mamba #910, on models with several groups.
-    """
-    return gated_norm(y, z, weight, eps=eps)
-
-
-@convention("gated_norm", "gate after the norm")
-def norm_before_the_gate(y, z, weight, *, groups=1, eps=1e-5):
-    """Normalise, then gate.
-
-    Seen in: `norm_before_gate=True` of mamba_ssm; Gated DeltaNet's output.
-    """
-    y = np.asarray(y, dtype=float)
-    parts = y.reshape(*y.shape[:-1], groups, -1)
-    root = np.sqrt(np.mean(parts**2, axis=-1, keepdims=True) + eps)
-    return (parts / root).reshape(y.shape) * np.asarray(weight) * silu(z)
