@@ -184,6 +184,19 @@ def test_leading_axes_broadcast(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (5,), (5, 3)])
+def test_heads_may_share_all_but_their_values(form, shape):
+    arrays = case(8, 5, "none")
+    arrays["value"] = np.random.default_rng(1).normal(size=(4, 5, 2))
+    log_decay = -np.random.default_rng(2).random(shape)
+    together = delta_rule(**arrays, log_decay=log_decay, form=form, chunk=2)
+    for h in range(4):
+        own = log_decay[h] if shape[0] == 4 else log_decay
+        alone = delta_rule(**arrays | {"value": arrays["value"][h]}, log_decay=own)
+        close([x[h] for x in together], alone)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_an_empty_sequence_leaves_the_state(form):
     state = np.arange(6.0).reshape(3, 2)
     empty = np.zeros((4, 0, 3)), np.zeros((4, 0, 3)), np.zeros((4, 0, 2)), np.zeros((4, 0))
