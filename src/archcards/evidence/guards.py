@@ -55,6 +55,10 @@ def arm(page: str, root: str, free: tuple[str, ...], report: Callable[[int, str]
     _arm_random(guard)
     _arm_clock(guard)
     _arm_files(guard, os.path.realpath(root), tuple(map(os.path.realpath, free)))
+    process = os.getpid()
+    os._exit = guard.direct(  # type: ignore[assignment]
+        os._exit, "os._exit ends the page's process, which no block may", when=lambda code: os.getpid() == process
+    )
 
 
 class _Guard:

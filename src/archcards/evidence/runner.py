@@ -145,7 +145,7 @@ class _Process:
             message = json.loads(line)
             if "begin" in message:
                 self.current = message["begin"]
-                deadline = time.monotonic() + self.limits.seconds + 1.0
+                deadline = time.monotonic() + self.limits.seconds + 0.5
             elif "event" in message:
                 self.take(event_from_json(message["event"]), message.get("detail", ""))
             elif "end" in message:
@@ -194,7 +194,7 @@ class _Process:
         elif code < 0:
             self.stopped(f"the process died of signal {_signal_name(-code)}", self.diagnosed())
         else:
-            self.stopped(f"the block ended the process with status {code}; a block may not", self.diagnosed())
+            self.stopped(f"the block ended the process with status {code}, which no block may", self.diagnosed())
         self.ended.discard(self.current)
         self.report_rest()
 

@@ -229,7 +229,7 @@ def _describe(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         text += ": " + "; ".join(_describe(e) for e in error.exceptions)
     if isinstance(error, SystemExit):
-        text = f"{text}; a block may not end the process".removeprefix("; ")
+        text = f"{text}; no block may end the process".removeprefix("; ")
     if isinstance(error, MemoryError) and not text:
         text = "the page needs more memory than it may use"
     first = next((line.strip() for line in text.split("\n") if line.strip()), "")

@@ -1,0 +1,266 @@
+"""What a page's process does: namespace, lines, output in order, and every way of going wrong."""
+
+import pytest
+
+from archcards.evidence.record import Check, Failure, Output
+from archcards.evidence.runner import Limits
+
+HEAD = '```python exec="true"\n'
+
+
+def page(*codes):
+    """A page of blocks, each begun by its fence; the first line of code is line 2."""
+    return "\n".join(f"{HEAD}{code}\n```\n" for code in codes)
+
+
+def outputs(verdict):
+    return [e.text for e in verdict.pages["docs/page.md"].events if isinstance(e, Output)]
+
+
+def test_blocks_share_a_namespace_in_order(judge):
+    verdict = judge(page("x = 1", "x += 1", "print(x)"))
+    assert verdict.ok and outputs(verdict) == ["2\n"]
+
+
+def test_pages_share_nothing(faults):
+    assert faults(page("x = 1"), other=page("y = 2", "x")) == [(6, "NameError: name 'x' is not defined")]
+
+
+def test_output_of_the_page_and_its_children_in_order(judge):
+    code = """import os, subprocess, sys
+print("a", end="")
+subprocess.run(["sh", "-c", "echo b; echo c >&2"])
+print("d", file=sys.stderr)
+os.write(1, b"e\\n")
+subprocess.run([sys.executable, "-c", "print('f')"])
+print("ü")"""
+    verdict = judge(page(code))
+    assert verdict.ok and outputs(verdict) == ["ab\nc\nd\ne\nf\nü\n"]
+
+
+def test_output_interleaves_with_evidence(judge):
+    code = """from archcards.evidence import check
+print("before")
+check("two is two", len("ab"), 2, controls={"off by one": lambda: 1})
+print("after")"""
+    events = judge(page(code)).pages["docs/page.md"].events
+    assert [type(e) for e in events] == [Output, Check, Output]
+    assert [e.text for e in events if isinstance(e, Output)] == ["before\n", "after\n"]
+    assert events[1].line == 4 and events[1].claim == "two is two"
+
+
+def test_a_failed_check_does_not_end_its_block(judge):
+    code = """from archcards.evidence import check
+check("two is three", len("ab"), 3, controls={"off by one": lambda: 1})
+check("two is four", len("ab"), 4, controls={"off by one": lambda: 1})
+print("after")"""
+    verdict = judge(page(code, "print('later')"))
+    assert [(p.line, p.reason) for p in verdict.problems] == [
+        (3, "the check fails: off by 1: expected 3, got 2 (compared exactly)"),
+        (4, "the check fails: off by 2: expected 4, got 2 (compared exactly)"),
+    ]
+    assert outputs(verdict) == ["after\n", "later\n"]
+
+
+def test_an_exception_ends_the_page(judge):
+    verdict = judge(page("print('a')\n\n1 / 0", "print('b')", "print('c')"))
+    assert [(p.line, p.reason) for p in verdict.problems] == [
+        (4, "ZeroDivisionError: division by zero"),
+        (7, "not run, because the block at line 1 did not end well"),
+        (11, "not run, because the block at line 1 did not end well"),
+    ]
+    assert [b.ran for b in verdict.pages["docs/page.md"].blocks] == [False, False, False]
+    assert "1 / 0" in verdict.problems[0].detail
+    assert outputs(verdict) == ["a\n"]
+
+
+EXCEPTIONS = {
+    "raise SystemExit": "SystemExit: no block may end the process",
+    "raise SystemExit(3)": "SystemExit: 3; no block may end the process",
+    "import sys; sys.exit()": "SystemExit: no block may end the process",
+    "raise KeyboardInterrupt": "KeyboardInterrupt",
+    "raise GeneratorExit('g')": "GeneratorExit: g",
+    "raise ExceptionGroup('both', [ValueError('a'), KeyError('b')])":
+        "ExceptionGroup: both (2 sub-exceptions): ValueError: a; KeyError: 'b'",
+    "class Mute(Exception):\n    __str__ = None\nraise Mute": "Mute: (its message cannot be read: str() of it raises)",
+    "class Cruel(Exception):\n    def __str__(self): raise SystemExit\nraise Cruel":
+        "Cruel: (its message cannot be read: str() of it raises)",
+    "raise ValueError('one\\ntwo')": "ValueError: one",
+    "assert 1 == 2": "AssertionError",
+    "x = [0] * 10**10": "MemoryError: the page needs more memory than it may use",
+    "import numpy; numpy.ones(1 << 40)": None,  # a MemoryError of NumPy's own
+    "import warnings; warnings.warn('careful')": "a warning, UserWarning: careful",
+    "import numpy; numpy.float64(1) / numpy.float64(0)":
+        "a warning, RuntimeWarning: divide by zero encountered in scalar divide",
+    "x = (": "SyntaxError: '(' was never closed",
+    "x = 2\nx is 1": None,  # a SyntaxWarning, whose words differ from version to version
+    "import archcards.nothing": "ModuleNotFoundError: No module named 'archcards.nothing'",
+}  # fmt: skip
+
+
+def test_exceptions_of_every_class(judge):
+    verdict = judge(**{f"p{n:02}": page(code) for n, code in enumerate(EXCEPTIONS)})
+    told = {p.path: (p.line, p.reason) for p in verdict.problems}
+    assert len(told) == len(verdict.problems) == len(EXCEPTIONS)
+    for n, (code, expected) in enumerate(EXCEPTIONS.items()):
+        line, reason = told[f"docs/p{n:02}.md"]
+        assert line == 2 + code.count("\n")
+        if expected:
+            assert reason == expected
+        else:
+            assert "MemoryError" in reason or reason.startswith('SyntaxError: "is" with')
+
+
+def test_recursion_without_end(faults):
+    [(line, reason)] = faults(page("def f():\n    return f()\nf()"))
+    assert line == 3 and reason.startswith("RecursionError: maximum recursion depth exceeded")
+
+
+def test_an_error_in_a_function_of_an_earlier_block_is_reported_where_it_happens(faults):
+    found = faults(page("def f():\n    raise ValueError('here')", "f()"))
+    assert found == [(3, "ValueError: here")]
+
+
+def test_a_syntax_error_has_its_true_line_in_a_nested_fence(faults):
+    text = '- a\n\n    ```python exec="true"\n    x = 1\n    y = = 2\n    ```\n'
+    assert faults(text) == [(5, "SyntaxError: invalid syntax")]
+
+
+ENDINGS = {
+    "import os\nos._exit(0)": (3, "os._exit ends the page's process, which no block may"),
+    "import os\nf = [os._exit]\nlist(map(f[0], [3]))": (4, "os._exit ends the page's process, which no block may"),
+    "import ctypes\nctypes.CDLL(None)._exit(3)": (1, "the block ended the process with status 3, which no block may"),
+    "import ctypes\nctypes.string_at(0)": (3, "the process died of signal SIGSEGV"),
+    "import os\nos.abort()": (3, "the process died of signal SIGABRT"),
+    "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)": (1, "the process died of signal SIGKILL"),
+}
+
+
+def test_the_process_dies(judge):
+    verdict = judge(**{f"p{n}": page(code, "x = 1") for n, code in enumerate(ENDINGS)})
+    found = [(p.path, p.line, p.reason) for p in verdict.problems]
+    expected = []
+    for n, (code, (line, reason)) in enumerate(ENDINGS.items()):
+        later = (code.count("\n") + 5, "not run, because the block at line 1 did not end well")
+        expected += [(f"docs/p{n}.md", line, reason), (f"docs/p{n}.md", *later)]
+    assert found == expected
+
+
+LATE = {
+    "x = 1\nwhile True:\n    x += 1": (3, 4),
+    "import time\ntime.sleep(60)": (3,),
+    "import subprocess\nsubprocess.run(['sleep', '60'])": (3,),
+    "import threading\nthreading.Event().wait()": (3,),
+    "try:\n    while True:\n        pass\nexcept BaseException:\n    pass": (3, 4),
+    "x = 10 ** 8\ny = 7 ** x": (3,),  # never lets go of the interpreter's lock
+}
+
+
+def test_a_block_past_its_time(judge):
+    pages = {f"p{n}": page(code) for n, code in enumerate(LATE)}
+    found = [(p.path, p.line, p.reason) for p in judge(limits=Limits(seconds=0.7), **pages).problems]
+    assert [path for path, _, _ in found] == [f"docs/p{n}.md" for n in range(len(LATE))]
+    assert all(line in lines for (_, line, _), lines in zip(found, LATE.values(), strict=True))
+    assert {reason for _, _, reason in found} == {"ran longer than 0.7 s, the limit of a block"}
+
+
+def test_a_thread_that_never_ends(faults):
+    code = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()"
+    assert faults(page(code)) == [(1, "a thread of this block does not end; join it in the block")]
+
+
+def test_an_exception_in_a_thread(faults):
+    code = "import threading\ndef f():\n    raise ValueError('t')\nt = threading.Thread(target=f)\nt.start()\nt.join()"
+    assert faults(page(code)) == [(4, "in a thread: ValueError: t")]
+
+
+def test_an_exception_that_python_ignores(faults):
+    code = "class A:\n    def __del__(self):\n        raise ValueError('d')\na = A()\ndel a"
+    assert faults(page(code)) == [(4, "ignored by Python: ValueError: d")]
+
+
+def test_a_child_process_that_outlives_the_page(faults):
+    code = "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nchild.__class__.__del__ = lambda self: None"
+    assert faults(page(code)) == [(1, "a child process outlives the page; wait for it in the block")]
+
+
+def test_a_fork_does_not_run_the_rest_of_the_page(judge):
+    code = "import os\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\n    print('parent')\nelse:\n    os._exit(0)"
+    verdict = judge(page(code, "print('once')"))
+    assert verdict.ok and outputs(verdict) == ["parent\n", "once\n"]
+
+
+def test_evidence_from_a_fork_is_refused(faults):
+    code = "import os\nfrom archcards.evidence import fact\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\nelse:\n    fact('n', len('a'))"
+    assert faults(page(code)) == [(8, "evidence from a child process; state it in the block itself")]
+
+
+def test_output_without_end(faults):
+    found = faults(page("while True:\n    print('x' * 10000)"), limits=Limits(seconds=1))
+    assert [reason for _, reason in found if "prints more than 1048576 bytes" in reason or "ran longer" in reason]
+    assert faults(page("print('x' * (1 << 21))")) == [(1, "prints more than 1048576 bytes")]
+
+
+def test_bytes_that_are_no_text(faults):
+    assert faults(page("import os\nos.write(1, b'\\xff\\n')")) == [(1, "prints bytes that are not UTF-8")]
+
+
+def test_closed_standard_output(faults):
+    [(line, reason)] = faults(page("import sys\nsys.stdout.close()\nprint('x')"))
+    assert line == 4 and reason == "ValueError: I/O operation on closed file."
+
+
+TRANSCRIPT = "# T\n\n```pycon\n>>> x = 2\n>>> x + 1\n3\n>>> print('a\\n\\nb')\na\n<BLANKLINE>\nb\n\n```\n"
+
+
+def test_transcripts_are_compared(faults, judge):
+    assert faults("```pycon\n>>> 1 + 1\n2\n>>> 1 / 0\nTraceback (most recent call last):\n...\nZeroDivisionError: division by zero\n```\n") == []
+    assert faults("```pycon\n>>> x = 1\n\n>>> x\n2\n>>> x\n```\n") == [
+        (4, "the transcript says '2', but the code gives '1'"),
+        (6, "the transcript says nothing, but the code gives '1'"),
+    ]
+    assert faults("```pycon\n>>> 1 / 0\n```\n") == [(2, "ZeroDivisionError: division by zero")]
+    assert faults("```pycon\n>>> for n in range(2):\n...     print(n)\n0\n1\n```\n") == []
+    assert faults("```pycon\n>>>1\n```\n")[0][0] == 1
+    assert faults("```pycon\n1\n```\n") == [
+        (1, "a transcript without a prompt; begin its lines of code with >>>")
+    ]
+
+
+def test_a_transcript_shares_the_page_namespace(faults):
+    assert faults(page("x = 41") + "\n```pycon\n>>> x + 1\n42\n```\n") == []
+
+
+def test_evidence_in_a_transcript_is_refused(faults):
+    text = page("from archcards.evidence import check") + (
+        "\n```pycon\n>>> c = check('a', len('a'), 1, controls={'b': lambda: 2})\n```\n"
+    )
+    assert (6, "evidence inside a transcript; state it in a python block") in faults(text)
+
+
+def test_the_environment_is_the_same_everywhere(judge, monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "77")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setenv("SECRET", "x")
+    code = "import os, time\nprint(hash('a'), time.tzname, os.environ.get('SECRET'), os.environ['OMP_NUM_THREADS'])"
+    first = outputs(judge(page(code)))
+    monkeypatch.setenv("PYTHONHASHSEED", "78")
+    assert outputs(judge(page(code))) == first
+    assert "('UTC', 'UTC') None 1" in first[0]
+
+
+def test_no_verdict_depends_on_the_order(judge):
+    texts = [page(f"print({n})", "1 / 0" if n == 2 else "") for n in range(5)]
+    verdict = judge(*texts)
+    assert [str(p) for p in verdict.problems] == ["docs/page2.md:6: ZeroDivisionError: division by zero"]
+    assert list(verdict.pages) == ["docs/page.md", *(f"docs/page{n}.md" for n in range(1, 5)), "docs/sound.md"]
+
+
+def test_a_dataclass_and_a_pickle_work_in_a_block(judge):
+    code = "import dataclasses, pickle\n@dataclasses.dataclass\nclass A:\n    x: 'int' = 1\nprint(pickle.loads(pickle.dumps(A())))"
+    assert outputs(judge(page(code))) == ["A(x=1)\n"]
+
+
+def test_a_failure_is_an_event_of_its_block(judge):
+    blocks = judge(page("x = 1", "1 / 0")).pages["docs/page.md"].blocks
+    assert [e.reason for e in blocks[1].events if isinstance(e, Failure)] == ["ZeroDivisionError: division by zero"]
