@@ -31,13 +31,15 @@ _CLOCKS = (
     "process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime", "clock_gettime_ns",
 )  # fmt: skip
 _CLOCKS_WITHOUT_ARGUMENT = {"localtime": 0, "gmtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
-# Audit events that change files, with the positions of their paths.
+# Audit events that change files: positions of each path and of the open folder it is relative to.
 _CHANGES = {
-    "os.rename": (0, 1), "os.link": (1,), "os.symlink": (1,), "os.remove": (0,), "os.mkdir": (0,),
-    "os.rmdir": (0,), "os.truncate": (0,), "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,),
-    "os.setxattr": (0,), "os.removexattr": (0,),
+    "os.rename": ((0, 2), (1, 3)), "os.link": ((1, 3),), "os.symlink": ((1, 2),), "os.remove": ((0, 1),),
+    "os.mkdir": ((0, 2),), "os.rmdir": ((0, 1),), "os.truncate": ((0, None),), "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),), "os.utime": ((0, 3),), "os.setxattr": ((0, None),), "os.removexattr": ((0, None),),
 }  # fmt: skip
 _NETWORK = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind")
+# NumPy makes a generator before it puts the pickled state into it.
+_UNPICKLING = os.path.join(os.path.dirname(numpy.random.__file__), "_pickle.py")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -70,7 +72,7 @@ class _Guard:
         """The page's frame that led here, if none of an import lies between."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename != self.page:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
+            if frame.f_code.co_filename.startswith(("<frozen importlib", _UNPICKLING)):
                 return None
             frame = frame.f_back
         return frame
@@ -130,9 +132,24 @@ def _arm_random(guard: _Guard) -> None:
             function = getattr(numpy.random, name)
             reason = f"numpy.random.{name} draws from the global generator; {seeded}"
             setattr(numpy.random, name, guard.below(function, reason))
-    # Every generator of NumPy that is given no seed asks here for one.
-    bits = numpy.random.bit_generator
-    bits.randbits = guard.below(bits.randbits, "a random generator without a seed; give it one: default_rng(seed)")
+    # Every generator of NumPy that is given no seed asks here for one; RandomState does even with one.
+    bits, legacy_state = numpy.random.bit_generator, numpy.random.RandomState
+    seeding = False
+
+    class RandomState(legacy_state):  # type: ignore[misc,valid-type]
+        def __init__(self, seed: Any = None) -> None:
+            nonlocal seeding
+            seeding = seed is not None
+            try:
+                super().__init__(seed)
+            finally:
+                seeding = False
+
+    numpy.random.RandomState = RandomState  # type: ignore[misc]
+    bits.randbits = guard.below(
+        bits.randbits, "a random generator without a seed; give it one: default_rng(seed)",
+        when=lambda *args: not seeding,
+    )  # fmt: skip
 
 
 def _in_tempfile() -> bool:
@@ -180,31 +197,25 @@ def _arm_clock(guard: _Guard) -> None:
 def _arm_files(guard: _Guard, root: str, free: tuple[str, ...]) -> None:
     process = os.getpid()
 
-    def inside(path: Any) -> bool:
-        if not isinstance(path, str | bytes | os.PathLike):
-            return False
-        real = os.path.realpath(os.fsdecode(path))
-        if any(_under(real, place) for place in free):
-            return False
-        return _under(real, root)
+    def inside(path: str) -> bool:
+        return _under(path, root) and not any(_under(path, place) for place in free)
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
             path, mode, flags = args
             writes = flags & _WRITES if isinstance(flags, int) else bool(set(mode or "") & set("wax+"))
-            paths = (path,) if writes else ()
+            paths = [_real(path, None)] if writes else []
         elif event in _CHANGES:
-            paths = tuple(args[n] for n in _CHANGES[event])
+            paths = [_real(args[n], None if at is None else args[at]) for n, at in _CHANGES[event]]
         elif event in _NETWORK:
             if os.getpid() == process and not _local(args):
-                line = _line(guard)
-                guard.refuse(line, "uses the network, which a build may not need; put the data into the repository")
+                guard.refuse(_line(guard), "uses the network, which a build may not need; put the data into the repository")
             return
         else:
             return
-        for path in paths:
-            if inside(path) and not _cached_bytecode(path):
-                name = os.path.relpath(os.path.realpath(os.fsdecode(path)), root)
+        for real in paths:
+            if real and inside(real) and os.path.basename(os.path.dirname(real)) != "__pycache__":
+                name = os.path.relpath(real, root)
                 guard.refuse(_line(guard), f"writes into the repository ({name}); write to a temporary file")
 
     sys.addaudithook(hook)
@@ -221,9 +232,13 @@ def _under(path: str, place: str) -> bool:
     return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
-def _cached_bytecode(path: Any) -> bool:
-    path = os.path.realpath(os.fsdecode(path))
-    return "__pycache__" in (os.path.basename(path), os.path.basename(os.path.dirname(path)))
+def _real(path: Any, folder: Any) -> str:
+    """The true path of a file, or nothing where it is an open file; `folder` is one that is open, or -1."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return ""
+    if isinstance(folder, int) and folder >= 0:
+        return os.path.realpath(os.path.join(f"/proc/self/fd/{folder}", os.fsdecode(path)))
+    return os.path.realpath(os.fsdecode(path))
 
 
 def _local(args: tuple[Any, ...]) -> bool:

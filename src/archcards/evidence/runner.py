@@ -104,6 +104,7 @@ class _Process:
         drawings = os.path.join(tempfile.gettempdir(), f"archcards-matplotlib-{_user()}")
         self.errors = open(folder / "errors.txt", "w+b")  # noqa: SIM115 - closed in kill
         (folder / "page").mkdir()
+        os.makedirs(drawings, exist_ok=True)
         self.worker = subprocess.Popen(
             [sys.executable, "-m", "archcards.evidence.worker"],
             cwd=folder / "page", env=_environment(folder, drawings), start_new_session=True,

@@ -275,13 +275,15 @@ def main() -> None:
     channel = _Channel()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _limit_resources(job["memory"])
+    from .confine import confine
     from .guards import arm  # imports NumPy, under the limits
 
+    confine(job["free"])
     page = _Page(job, channel)
     sys.unraisablehook = page.unraisable
     threading.excepthook = page.in_thread
     sys.argv = [job["path"]]
-    arm(job["path"], job["root"], (os.getcwd(), *job["free"]), page.refused)
+    arm(job["path"], job["root"], tuple(job["free"]), page.refused)
     page.run()
     os._exit(0)  # no page's exit handler has a say
 
