@@ -66,8 +66,7 @@ def test_an_exception_ends_the_page(judge):
     verdict = judge(page("print('a')\n\n1 / 0", "print('b')", "print('c')"))
     assert [(p.line, p.reason) for p in verdict.problems] == [
         (4, "ZeroDivisionError: division by zero"),
-        (7, "not run, because the block at line 1 did not end well"),
-        (11, "not run, because the block at line 1 did not end well"),
+        (7, "this block and the 1 after it were not run, because the block at line 1 did not end well"),
     ]
     assert [b.ran for b in verdict.pages["docs/page.md"].blocks] == [False, False, False]
     assert "1 / 0" in verdict.problems[0].detail
@@ -141,7 +140,7 @@ def test_the_process_dies(judge):
     found = [(p.path, p.line, p.reason) for p in verdict.problems]
     expected = []
     for n, (code, (line, reason)) in enumerate(ENDINGS.items()):
-        later = (code.count("\n") + 5, "not run, because the block at line 1 did not end well")
+        later = (code.count("\n") + 5, "this block was not run, because the block at line 1 did not end well")
         expected += [(f"docs/p{n}.md", line, reason), (f"docs/p{n}.md", *later)]
     assert found == expected
 

@@ -214,7 +214,7 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...]) -> None:
         else:
             return
         for real in paths:
-            if real and inside(real) and os.path.basename(os.path.dirname(real)) != "__pycache__":
+            if real and inside(real) and "__pycache__" not in real.split(os.sep):
                 name = os.path.relpath(real, root)
                 guard.refuse(_line(guard), f"writes into the repository ({name}); write to a temporary file")
 

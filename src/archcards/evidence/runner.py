@@ -7,6 +7,7 @@ group is killed when it is done or past its time.
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import queue
@@ -73,6 +74,8 @@ def run_chapters(chapters: Iterable[Chapter], root: Path, limits: Limits = Limit
     `root` is the repository, into which no page may write.
     """
     chapters = list(chapters)
+    # Pages may not write compiled code beside the source; done here, none of them compiles it again.
+    compileall.compile_dir(Path(__file__).parents[1], quiet=2)
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
         return list(pool.map(lambda chapter: _run(chapter, root, limits), chapters))
 
@@ -206,11 +209,12 @@ class _Process:
     def report_rest(self) -> None:
         if not self.problems or self.current < 0:
             return
-        cause = self.chapter.blocks[self.current].line
-        for n, fence in enumerate(self.chapter.blocks):
-            if n > self.current:
-                reason = f"not run, because the block at line {cause} did not end well"
-                self.problems.append(self.chapter.problem(fence.line, reason))
+        later = self.chapter.blocks[self.current + 1 :]
+        if later:
+            these = "this block was" if len(later) == 1 else f"this block and the {len(later) - 1} after it were"
+            cause = self.chapter.blocks[self.current].line
+            reason = f"{these} not run, because the block at line {cause} did not end well"
+            self.problems.append(self.chapter.problem(later[0].line, reason))
 
     def diagnosed(self) -> int:
         """The line of the page that was running when its process was stopped, or 0."""
