@@ -181,6 +181,15 @@ def test_a_soft_cap_bounds_the_scores():
     np.testing.assert_allclose(weights, [[1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))]], **EXACT)
 
 
+def test_scores_at_the_ends_of_float64():
+    """Their difference overflows, the softmax does not."""
+    assert softmax([1.7e308, -1.7e308]).tolist() == [1.0, 0.0]
+    ends = attention_weights([[1e154]], [[1.6e154], [-1.6e154]])
+    assert ends.tolist() == [[1.0, 0.0]]
+    assert attention_weights([[1.0]], [[1.0], [2.0]], sink=-1.7e308).sum() == 1
+    assert attention_weights([[1.0]], [[9.0], [7.0]], softcap=1e-308).tolist() == [[0.5, 0.5]]
+
+
 def test_a_scale_of_zero_averages():
     assert attention([[9.0]], [[1.0], [5.0]], [[2.0], [4.0]], scale=0).tolist() == [[3.0]]
 
@@ -301,6 +310,10 @@ Q, K, V = np.ones((2, 7, 3)), np.ones((2, 7, 3)), np.ones((2, 7, 4))
         (
             lambda: attention(Q, K, V, bias=np.full((7, 7), np.inf)),
             "bias must be finite or -inf, got inf at index (0, 0)",
+        ),
+        (
+            lambda: attention(Q * 5e153, K * 5e153, V, scale=-1, bias=np.full((7, 7), -1.7e308)),
+            "bias must keep the scores finite in float64, got an overflow",
         ),
         (
             lambda: attention(Q, K, V, sink=np.zeros(3)),

@@ -48,7 +48,7 @@ def softmax(scores: Float[ndarray, "*shape"], axis: int = -1) -> Float[ndarray, 
     maximum = scores.max(axis=axis, keepdims=True, initial=-np.inf)
     if np.isneginf(maximum).any():
         raise ValueError("scores must have a finite entry along the axis, got only -inf")
-    exponentials = np.exp(scores - maximum)
+    exponentials = _exponentials(scores, maximum)
     return exponentials / exponentials.sum(axis=axis, keepdims=True)
 
 
@@ -114,9 +114,13 @@ def attention_weights(
 
     scores = _scores(query, key, scale)
     if softcap is not None:
-        scores = softcap * np.tanh(scores / softcap)
+        with np.errstate(over="ignore"):  # tanh of an infinite quotient is the bound itself
+            scores = softcap * np.tanh(scores / softcap)
     if bias is not None:
-        scores = scores + bias
+        with np.errstate(over="ignore"):
+            scores = scores + bias
+        if (np.isinf(scores) & np.isfinite(bias)).any():
+            raise ValueError("bias must keep the scores finite in float64, got an overflow")
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)
 
@@ -133,8 +137,8 @@ def attention_weights(
     sink = np.array(-np.inf) if sink is None else sink[..., None, None]
     shift = np.maximum(maximum, sink)
     shift = np.where(np.isneginf(shift), 0.0, shift)
-    exponentials = np.exp(scores - shift)
-    mass = exponentials.sum(axis=-1, keepdims=True) + np.exp(sink - shift)
+    exponentials = _exponentials(scores, shift)
+    mass = exponentials.sum(axis=-1, keepdims=True) + _exponentials(sink, shift)
     return exponentials / np.where(mass == 0, 1.0, mass)
 
 
@@ -272,6 +276,11 @@ def gate_output(
             f"got {gate.shape}"
         )
     return output * _sigmoid(gate)
+
+
+def _exponentials(scores, shift):
+    with np.errstate(over="ignore"):  # a difference beyond float64 is −∞, and its weight zero
+        return np.exp(scores - shift)
 
 
 def _sigmoid(x):

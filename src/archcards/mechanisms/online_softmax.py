@@ -20,7 +20,7 @@ from ._checks import (
     same_shape,
     same_size,
 )
-from .attention import _query_and_key, _scale, _scores, _value
+from .attention import _exponentials, _query_and_key, _scale, _scores, _value
 
 __all__ = ["AttentionState", "attend", "blockwise_attention"]
 
@@ -107,7 +107,7 @@ class AttentionState:
         maximum = np.maximum(self.maximum, other.maximum)
         # exp(-inf - -inf) would be NaN: where both are empty, any finite shift gives weight zero.
         shift = np.where(np.isneginf(maximum), 0.0, maximum)
-        here, there = np.exp(self.maximum - shift), np.exp(other.maximum - shift)
+        here, there = (_exponentials(state.maximum, shift) for state in (self, other))
         return AttentionState(
             maximum,
             here * self.mass + there * other.mass,
@@ -177,7 +177,7 @@ def attend(
         scores = np.where(mask, scores, -np.inf)
     maximum = scores.max(axis=-1, initial=-np.inf)
     shift = np.where(np.isneginf(maximum), 0.0, maximum)
-    exponentials = np.exp(scores - shift[..., None])
+    exponentials = _exponentials(scores, shift[..., None])
     weighted = exponentials @ values
     rows = weighted.shape[:-1]  # values may have leading axes that the scores do not have
     mass = np.broadcast_to(exponentials.sum(axis=-1), rows)
@@ -216,7 +216,8 @@ def blockwise_attention(
         Rabe and Staats 2021, arXiv 2112.05682; Dao et al. 2022, arXiv 2205.14135, algorithm 1.
 
     Example:
-        >>> output, log_sum_exp = blockwise_attention([[0.0]], [[1.0], [2.0]], [[2.0], [4.0]], block=1)
+        >>> key, value = [[1.0], [2.0]], [[2.0], [4.0]]
+        >>> output, log_sum_exp = blockwise_attention([[0.0]], key, value, block=1)
         >>> output, log_sum_exp.round(6)
         (array([[3.]]), array([0.693147]))
     """
