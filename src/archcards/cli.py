@@ -160,6 +160,24 @@ def _serve(command: argparse.ArgumentParser) -> Run:
     return run
 
 
+def _check(command: argparse.ArgumentParser) -> Run:
+    command.add_argument(
+        "chapters", nargs="*", metavar="CHAPTER",
+        help="a file, or the end of its path such as local-windows; every page unless given",
+    )  # fmt: skip
+
+    def run(given: argparse.Namespace) -> int:
+        from . import checkout
+        from .evidence.command import check_chapters
+
+        try:
+            return check_chapters(checkout.find_checkout(), given.chapters)
+        except (checkout.NotACheckout, ValueError) as error:
+            raise BadInput(error) from None
+
+    return run
+
+
 def _not_yet(command: argparse.ArgumentParser) -> Run:
     def run(given: argparse.Namespace) -> int:
         raise BadInput("this command is not written yet")
@@ -172,7 +190,7 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
     "ledger": (_ledger, "what a model stores and does, as exact integers"),
     "models": (_models, "the bundled models, one a line"),
     "report": (_report, "one of the two reports, as JSON"),
-    "check": (_not_yet, "run chapters without building the site"),
+    "check": (_check, "run chapters without building the site"),
     "conform": (_not_yet, "which convention does an implementation follow?"),
     "build": (_build, "build and prove the site"),
     "serve": (_serve, "serve the site while writing"),
