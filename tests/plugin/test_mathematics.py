@@ -1,6 +1,7 @@
 """TeX becomes MathML, or a fault with a position."""
 
 import io
+import unicodedata
 
 import pytest
 from fontTools.ttLib import TTFont
@@ -46,9 +47,19 @@ def test_a_menu_shows_the_formula_of_its_heading_and_a_title_its_tex():
 
 def test_the_font_has_exactly_what_the_formulas_need_and_is_always_the_same():
     needed = mathematics.code_points(mathml("\\sum_i \\mathbb{R} \\le \\alpha"))
-    assert {ord("∑"), ord("ℝ"), ord("≤"), ord("α")} <= needed
+    assert {ord("∑"), ord("ℝ"), ord("≤")} <= needed
+    assert {ord(unicodedata.lookup(f"MATHEMATICAL ITALIC SMALL {name}")) for name in ("ALPHA", "I")} <= needed
     font = fonts.mathematics_font(needed)
     assert font == fonts.mathematics_font(sorted(needed, reverse=True))
     characters = set(TTFont(io.BytesIO(font)).getBestCmap())
     assert needed <= characters and ord("Q") not in characters
     assert "MATH" in TTFont(io.BytesIO(font))
+
+
+def test_a_variable_is_drawn_with_the_italic_of_its_letter():
+    letters = [chr(c) for c in (*range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1))] + list("ΓΩαωϵ∂")
+    for letter in letters:
+        name = unicodedata.name(letter).replace("LATIN", "MATHEMATICAL ITALIC").replace("LETTER ", "")
+        name = name.replace("GREEK CAPITAL", "MATHEMATICAL ITALIC CAPITAL").replace("GREEK SMALL", "MATHEMATICAL ITALIC SMALL")
+        name = {"h": "PLANCK CONSTANT", "ϵ": "MATHEMATICAL ITALIC EPSILON SYMBOL", "∂": "MATHEMATICAL ITALIC PARTIAL DIFFERENTIAL"}.get(letter, name)
+        assert ord(unicodedata.lookup(name)) in mathematics.code_points(f"<math><mi>{letter}</mi></math>"), letter

@@ -114,9 +114,32 @@ def _drawn(tex: str) -> str:
 
 
 def code_points(page: str) -> set[int]:
-    """The characters that the formulas of a page need a font for."""
-    return {
-        ord(character)
-        for _, _, _, inner in elements(page, r"<math\b[^>]*>")
-        for character in html.unescape(re.sub(r"<[^>]*>", "", inner))
-    }
+    """The characters that the formulas of a page need a font for.
+
+    A browser draws a variable (an `mi` of one letter) with the italic letter of the font.
+    """
+    found: set[int] = set()
+    for _, _, _, inner in elements(page, r"<math\b[^>]*>"):
+        found |= set(map(ord, html.unescape(re.sub(r"<[^>]*>", "", inner))))
+        found |= {_italic(ord(letter)) for letter in re.findall(r"<mi>(.)</mi>", inner)}
+    return found
+
+
+_ITALIC = (
+    (ord("A"), ord("Z"), 0x1D434),
+    (ord("a"), ord("z"), 0x1D44E),
+    (ord("Α"), ord("Ω"), 0x1D6E2),
+    (ord("α"), ord("ω"), 0x1D6FC),
+)
+_ITALIC_ALONE = {"h": 0x210E, "ı": 0x1D6A4, "ȷ": 0x1D6A5, "∇": 0x1D6FB, "∂": 0x1D715}
+_ITALIC_ALONE |= {letter: 0x1D716 + place for place, letter in enumerate("ϵϑϰϕϱϖ")}
+
+
+def _italic(letter: int) -> int:
+    """The mathematical italic of a letter, as MathML Core transforms it."""
+    if chr(letter) in _ITALIC_ALONE:
+        return _ITALIC_ALONE[chr(letter)]
+    for first, last, start in _ITALIC:
+        if first <= letter <= last:
+            return start + letter - first
+    return letter

@@ -105,7 +105,7 @@ def _evidence_of(page: BookPage, address: Address, title: str) -> str:
         rows = "".join(
             f'<tr><th scope="row"><a href="{address(page, page.anchors.of(one))}">'
             f"{render.inline(one.title)}</a></th>"
-            f"<td>{len(one.steps) - 1}</td><td>{escape('; '.join(one.sizes)) or 'any'}</td>"
+            f"<td>{len(one.steps) - 1}</td><td>{render.sizes(one.sizes) or 'any'}</td>"
             f"<td>{one.line}</td></tr>"
             for one in derivations
         )
@@ -127,7 +127,7 @@ def _evidence_of(page: BookPage, address: Address, title: str) -> str:
     if not parts:
         return ""
     return (
-        f'<h2 id="{render.slug(page.src_uri.removesuffix(".md"))}">'
+        f'<h2 class="ac-listed" id="{render.slug(page.src_uri.removesuffix(".md"))}">'
         f'<a href="{address(page, "")}">{title}</a></h2>'
         f'<details class="ac-evidence" data-search-exclude><summary>{counts}, from <code>{escape(page.path)}'
         f"</code></summary>{''.join(parts)}</details>"

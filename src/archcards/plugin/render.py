@@ -34,7 +34,7 @@ from archcards.evidence.record import (
     Table,
 )
 
-__all__ = ["Anchors", "code", "events", "fault", "inline", "slug", "tolerance"]
+__all__ = ["Anchors", "code", "events", "fault", "inline", "sizes", "slug", "tolerance"]
 
 _INLINE = re.compile(r"`(?P<code>[^`]+)`|(?<!\\)\$(?P<tex>[^$\s](?:[^$]*[^$\s])?)\$")
 
@@ -207,6 +207,8 @@ def _check(check: Check, anchor: str, lines: Sequence[str]) -> str:
 
 def _wrong(check: Check, control: Mistake) -> str:
     """What a mistake does to the claim: it is off by so much, or the relation no longer holds."""
+    if control.error is None:
+        return f"gives {escape(control.shown)}"
     if check.relation == "==":
         return f"off by {escape(control.shown)}"
     return "equal" if check.relation == "!=" else "no longer so"
@@ -244,7 +246,7 @@ def _derivation(derivation: Derivation, anchor: str) -> str:
         notes.append(f"Given {inline(relations)}.")
     each = "Each line is proved equal to the one before"
     if derivation.sizes:
-        notes.append(f"{each}, entry by entry, at {escape('; '.join(derivation.sizes))}.")
+        notes.append(f"{each}, entry by entry, at {sizes(derivation.sizes)}.")
     else:
         notes.append(f"{each}.")
     control = ""
@@ -263,6 +265,11 @@ def _derivation(derivation: Derivation, anchor: str) -> str:
         f'<ol class="ac-steps">{"".join(rows)}</ol>'
         f'<p class="ac-sizes">{" ".join(notes)}</p>{control}</figure>'
     )
+
+
+def sizes(stated: Sequence[str]) -> str:
+    """The sizes at which something was proved: `d = 2 and d = 3`."""
+    return " and ".join(inline(f"${size}$") for size in stated)
 
 
 def _witness(step: Step) -> str:

@@ -19,6 +19,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
@@ -158,6 +159,11 @@ class ArchitectureCards(BasePlugin[Options]):
             page.title = facts.plain(str(page.title), values)
         _rename(page.toc, values)
         return html
+
+    def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
+        order = {page.file.src_uri: place for place, page in enumerate(nav.pages)}
+        self.book = self.book.in_order(lambda name: (order.get(name, len(order)), name))
+        return nav
 
     def on_env(self, env, *, config: MkDocsConfig, files: Files):
         """All pages are read, and their titles known: the lists of the whole book can be drawn."""
