@@ -6,16 +6,11 @@ import pytest
 
 from archcards import controls, mechanisms
 from archcards.controls import _registry
-from archcards.ledger import cache, read_config
 
 # What a control stands in for where that is no public function of a mechanism.
 REFERENCES = {
     "cache_scalars": lambda config, context: None,  # the ledger's cache, of a config
     "merge": lambda state, other: None,  # AttentionState.merge
-}
-REFERENCES = {
-    "merge": mechanisms.AttentionState.merge,
-    "cache_scalars": lambda config, context: cache(read_config(config), context).scalars,
 }
 ALL = [(m, name) for m in controls.MECHANISMS for name in controls.of(m)]
 
