@@ -132,7 +132,9 @@ def weights_scaled_by_the_model(query, key, mask=None, *, scale=None, **options)
 
 
 @_for_all(mistake, "softmax over the queries")
-def weights_over_the_queries(query, key, mask=None, *, bias=None, sink=None, empty="raise", **options):
+def weights_over_the_queries(
+    query, key, mask=None, *, bias=None, sink=None, empty="raise", **options
+):
     """Normalise each key's column, so that the weights of a query need not sum to one.
 
     Seen in: `softmax(dim=-2)`; the axis that an unstated `dim` picks changes with the rank.

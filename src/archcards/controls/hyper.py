@@ -120,4 +120,5 @@ def hyper_coefficients_unnormalised(streams, weight, bias, scale, *, iterations=
                 token, np.multiply(weight, size), bias, scale, iterations=iterations, eps=eps
             )
         )
-    return tuple(np.reshape(x, (*leading, *np.shape(x)[1:])) for x in map(np.stack, zip(*rows, strict=True)))
+    stacked = (np.stack(each) for each in zip(*rows, strict=True))
+    return tuple(x.reshape(*leading, *x.shape[1:]) for x in stacked)

@@ -162,7 +162,8 @@ def selection_scores(
     Cut the text into cells of `stride` tokens: a compressed block covers `block / stride` cells and
     a selection block `selected / stride`. With both counted from zero,
 
-    $$s_{tj} = \\sum_{c \\in \\text{cells of } j} \\; \\sum_{i\\, :\\, c \\in \\text{cells of } i} w_{ti}$$
+    $$s_{tj} = \\sum_{c \\in \\text{cells of } j} \\;
+    \\sum_{i\\, :\\, c \\in \\text{cells of } i} w_{ti}$$
 
     Heads that share keys and values should choose alike: add their scores before selecting.
 
@@ -326,7 +327,8 @@ def completed_blocks(
 ) -> Bool[ndarray, "queries blocks"]:
     """Let each query read the compressed blocks whose last token it has reached.
 
-    The query at position $p$ reads block $b$ when $b \\cdot \\text{stride} + \\text{block} - 1 \\le p$.
+    The query at position $p$ reads block $b$ when
+    $b \\cdot \\text{stride} + \\text{block} - 1 \\le p$.
 
     Args:
         queries: Number of queries.
