@@ -24,8 +24,6 @@ __all__ = [
     "power_law",
 ]
 
-HUBER = 1e-3  # where the loss of a log residual turns from square to linear
-
 
 @dataclass(frozen=True)
 class PowerLaw:
@@ -159,16 +157,27 @@ def parametric_loss(
 
 
 def fit_parametric(
-    N: Float[ndarray, " points"], D: Float[ndarray, " points"], loss: Float[ndarray, " points"]
+    N: Float[ndarray, " points"],
+    D: Float[ndarray, " points"],
+    loss: Float[ndarray, " points"],
+    *,
+    delta: float = 1e-3,
 ) -> ParametricLaw:
     r"""The parametric law whose log residuals have the smallest sum of Huber losses.
 
     $$\min_{A, B, E, \alpha, \beta} \sum_i
-    \operatorname{Huber}_{10^{-3}}\bigl(\ln L(N_i, D_i) - \ln L_i\bigr)$$
+    \operatorname{Huber}_{\delta}\bigl(\ln L(N_i, D_i) - \ln L_i\bigr)$$
 
     Solved from the best of a grid of exponents, each with the coefficients of weighted linear least
     squares, by damped Gauss–Newton steps on $\ln A, \ln B, \ln E, \alpha, \beta$ with Huber's
-    weights; the best end is kept. The sum, not the mean: with a fixed tolerance a mean stops an optimiser early.
+    weights; the best end is kept. The sum, not the mean: with a fixed tolerance a mean stops an
+    optimiser early.
+
+    Args:
+        N: Parameters of each model.
+        D: Tokens that it was trained on.
+        loss: What it reached.
+        delta: Where the loss of a residual turns from square to linear; infinity for least squares.
 
     Raises:
         ValueError: If a number is not positive, there are fewer than five points, or all share one
@@ -185,6 +194,7 @@ def fit_parametric(
         0.34
     """
     N, D, loss = _points(N=N, D=D, loss=loss)
+    delta = real_number("delta", delta, above=0, infinity=True)
     if len(loss) < 5:
         raise ValueError(f"loss must have at least five points for five numbers, got {len(loss)}")
     for name, array in (("N", N), ("D", D)):
@@ -197,9 +207,9 @@ def fit_parametric(
 
     grid = np.linspace(0.05, 1.55, 11)
     starts = np.array([_linear_start(n, d, loss, a, b) for a in grid for b in grid])
-    promise = _huber(_residual(starts, n, d, target)).argsort(kind="stable")
+    promise = _huber(_residual(starts, n, d, target), delta).argsort(kind="stable")
     starts = starts[promise[:10]]
-    a, b, e, alpha, beta = _descend(starts, n, d, target)
+    a, b, e, alpha, beta = _descend(starts, n, d, target, delta)
     return ParametricLaw(
         A=float(np.exp(a + alpha * shift[0])), B=float(np.exp(b + beta * shift[1])),
         E=float(np.exp(e)), alpha=float(alpha), beta=float(beta),
@@ -214,9 +224,10 @@ def _linear_start(n, d, loss, alpha: float, beta: float) -> tuple[float, ...]:
     return a, b, e, alpha, beta
 
 
-def _huber(residual: ndarray) -> ndarray:
+def _huber(residual: ndarray, delta: float) -> ndarray:
     size = np.abs(residual)
-    return np.where(size <= HUBER, residual**2 / 2, HUBER * (size - HUBER / 2)).sum(axis=-1)
+    square = np.minimum(size, delta)  # what is beyond delta counts linearly
+    return (square**2 / 2 + np.minimum(delta, 1e300) * (size - square)).sum(axis=-1)
 
 
 def _terms(x: ndarray, n: ndarray, d: ndarray) -> ndarray:
@@ -230,9 +241,9 @@ def _residual(x: ndarray, n: ndarray, d: ndarray, target: ndarray) -> ndarray:
     return np.log(_terms(x, n, d).sum(axis=-1)) - target
 
 
-def _descend(x: ndarray, n: ndarray, d: ndarray, target: ndarray) -> ndarray:
+def _descend(x: ndarray, n: ndarray, d: ndarray, target: ndarray, delta: float) -> ndarray:
     """Damped Gauss–Newton from all starts at once; returns the end with the smallest objective."""
-    damping, value = np.full(len(x), 1e-3), _huber(_residual(x, n, d, target))
+    damping, value = np.full(len(x), 1e-3), _huber(_residual(x, n, d, target), delta)
     for _ in range(400):
         share = _terms(x, n, d)
         share = share / share.sum(axis=-1, keepdims=True)
@@ -240,13 +251,13 @@ def _descend(x: ndarray, n: ndarray, d: ndarray, target: ndarray) -> ndarray:
             [share, share[..., :1] * -n[:, None], share[..., 1:2] * -d[:, None]], axis=-1
         )
         error = _residual(x, n, d, target)
-        weight = np.minimum(1.0, HUBER / np.maximum(np.abs(error), HUBER))
+        weight = np.minimum(1.0, delta / np.maximum(np.abs(error), 1e-300))
         gradient = np.einsum("spi,sp->si", slope, weight * error)
         curvature = np.einsum("spi,sp,spj->sij", slope, weight, slope)
         scale = np.maximum(np.einsum("sii->si", curvature), 1e-12)
         damped = curvature + damping[:, None, None] * scale[..., None] * np.eye(5)
         candidate = x - np.linalg.solve(damped, gradient[..., None])[..., 0]
-        new = _huber(_residual(candidate, n, d, target))
+        new = _huber(_residual(candidate, n, d, target), delta)
         better = new < value
         if not better.any() and (damping > 1e9).all():
             break
