@@ -3,10 +3,10 @@
 Hypothesis draws the same examples in every run, and no test fails because the machine is slow.
 
 The second part holds every public mechanism to its annotations: shapes and dtypes of arguments and
-results. The mechanisms convert lists and other real dtypes and refuse what does not fit with a `ValueError`
-of their own. So arguments are converted as a mechanism would convert them, the call is checked by
-jaxtyping and beartype, and a call that breaks its annotations must be one that the mechanism
-refuses.
+results. The mechanisms convert lists and other real dtypes and refuse what does not fit with a
+`ValueError` of their own. So arguments are converted as a mechanism would convert them, the call is
+checked by jaxtyping and beartype, and a call that breaks its annotations must be one that the
+mechanism refuses.
 """
 
 import functools
