@@ -1,12 +1,10 @@
-"""What the recurrent mechanisms share: decay between two steps, and the walk from chunk to chunk.
+"""What the recurrent mechanisms share: decay between two steps, and the reading of a chunk.
 
 The decay from step j to step i is the exponential of the *sum* of the log-decays in between. It is
 never a quotient of cumulative products, nor a difference of cumulative sums: where a step forgets
 everything (log-decay of minus infinity) those are 0/0 and infinity minus infinity, and where decay
 is strong one factor overflows. Sums of numbers that are all at most zero do neither.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 from einops import rearrange
@@ -96,8 +94,9 @@ def decayed_scores(left: ndarray, right: ndarray, log_decay: ndarray | None) -> 
         return (left @ right.mT) * np.exp(segment_sums(log_decay[..., 0]))
     steps = left.shape[-2]
     size = power_of_two(steps)
+    widths = (0, size - steps), (0, 0)
     left, right, log_decay = (
-        in_chunks(array, size)[..., 0, :, :] for array in (left, right, log_decay)
+        np.pad(x, ((0, 0),) * (x.ndim - 2) + widths) for x in (left, right, log_decay)
     )
     own = np.sum(left * right, axis=-1)
     leading = np.broadcast_shapes(own.shape[:-1], log_decay.shape[:-2])
@@ -105,11 +104,12 @@ def decayed_scores(left: ndarray, right: ndarray, log_decay: ndarray | None) -> 
     np.einsum("...ii->...i", scores)[...] = own
     half = 1
     while half < size:
+        in_blocks = "... (block step) channel -> ... block step channel"
+        q, k, g = (rearrange(x, in_blocks, step=2 * half) for x in (left, right, log_decay))
         early, late = np.s_[..., :half, :], np.s_[..., half:, :]
-        l, r, g = (in_chunks(array, 2 * half) for array in (left, right, log_decay))
-        diagonal_blocks(scores, 2 * half)[..., half:, :half] = (
-            l[late] * decay_from_start(g[late])
-        ) @ (r[early] * decay_to_end(g[early])).mT
+        to_read, from_write = decay_from_start(g[late]), decay_to_end(g[early])
+        square = (q[late] * to_read) @ (k[early] * from_write).mT
+        diagonal_blocks(scores, 2 * half)[..., half:, :half] = square
         half *= 2
     return scores[..., :steps, :steps]
 
@@ -125,46 +125,25 @@ def diagonal_blocks(matrix: ndarray, size: int) -> ndarray:
     return np.einsum("...pipj->...pij", blocks)
 
 
-def in_chunks(array: ndarray, chunk: int) -> ndarray:
-    """Cut (..., time, feature) into (..., chunk number, step, feature), the last one filled with 0.
-
-    A step of zeros (no key, no value, no beta, log-decay 0) leaves the memory as it was.
-    """
-    missing = -array.shape[-2] % chunk
-    if missing:
-        array = np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, missing), (0, 0)])
-    return rearrange(array, "... (number step) c -> ... number step c", step=chunk)
-
-
-def walk_chunks(
+def read_chunk(
     scores: ndarray,
     query: ndarray,
     key: ndarray,
+    writes: ndarray,
     log_decay: ndarray | None,
     memory: ndarray,
-    written: Callable[[int, ndarray], ndarray],
 ) -> tuple[ndarray, ndarray]:
-    """Read and write a memory chunk by chunk.
+    """Read and write a memory $S$ in one chunk of steps whose writes $U$ are known.
 
     $$O = (Q \\odot D_0)\\, S + \\text{scores}\\; U, \\qquad
     S' = \\text{diag}(d)\\, S + (K \\odot D_1)^\\top U$$
 
     where $D_0$ decays from the start of the chunk to each step, $D_1$ from each step to its end,
-    $d$ over the whole chunk, and $U$ = `written(number, S)` is what the steps of that chunk write.
-    Arrays are `in_chunks`; the output is joined again.
+    and $d$ over the whole chunk.
     """
-    whole = None
-    if log_decay is not None:
-        from_start = decay_from_start(log_decay)
-        query, key = query * from_start, key * decay_to_end(log_decay)
-        whole = from_start[..., -1, :, None]
-    lead, (numbers, steps) = memory.shape[:-2], query.shape[-3:-1]
-    output = np.empty((*lead, numbers, steps, memory.shape[-1]))
-    for number in range(numbers):
-        writes = written(number, memory)
-        output[..., number, :, :] = query[..., number, :, :] @ memory
-        output[..., number, :, :] += scores[..., number, :, :] @ writes
-        if whole is not None:
-            memory = whole[..., number, :, :] * memory
-        memory = memory + key[..., number, :, :].mT @ writes
-    return rearrange(output, "... number step v -> ... (number step) v"), memory
+    if log_decay is None:
+        return query @ memory + scores @ writes, memory + key.mT @ writes
+    from_start = decay_from_start(log_decay)
+    output = (query * from_start) @ memory + scores @ writes
+    kept = from_start[..., -1, :, None] * memory
+    return output, kept + (key * decay_to_end(log_decay)).mT @ writes

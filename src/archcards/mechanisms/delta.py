@@ -21,11 +21,10 @@ from ._decay import (
     decay_from_start,
     decayed_scores,
     diagonal_blocks,
-    in_chunks,
     log_decays,
     per_step_or_channel,
     power_of_two,
-    walk_chunks,
+    read_chunk,
 )
 
 __all__ = ["decay_gate", "delta_rule", "delta_write", "gated_write", "unit_key"]
@@ -144,9 +143,8 @@ def delta_rule(
     $$(I + \\text{diag}(\\beta) A)\\, U = \\text{diag}(\\beta)\\, (V - (K \\odot D_0)\\, S), \\qquad
     A_{ij} = \\sum_c k_{ic}\\, k_{jc}\\, d_{ijc} \\text{ for } j < i$$
 
-    with $d_{ij}$ the decay from step $j$ to $i$ and $D_0$ that from the start of the chunk. Its
-    solution is linear in $S$, so all chunks are solved at once; linear attention with $U$ for the
-    values does the rest.
+    with $d_{ij}$ the decay from step $j$ to $i$ and $D_0$ that from the start of the chunk. Once
+    it is solved, linear attention with $U$ for the values does the rest.
 
     Args:
         query: What reads the memory.
@@ -209,8 +207,7 @@ def delta_rule(
     if form == "recurrent":
         output, memory = _recurrent(query, key, value, beta, log_decay, memory)
     else:
-        length = min(chunk, max(time, 1))
-        output, memory = _chunked(query, key, value, beta, log_decay, memory, length)
+        output, memory = _chunked(query, key, value, beta, log_decay, memory, chunk)
     return scale * output, memory
 
 
@@ -232,28 +229,25 @@ def _recurrent(query, key, value, beta, log_decay, memory):
 
 def _chunked(query, key, value, beta, log_decay, memory, chunk):
     time = key.shape[-2]
-    beta = in_chunks(beta[..., None], chunk)
-    query, key, value = (in_chunks(array, chunk) for array in (query, key, value))
-    log_decay = None if log_decay is None else in_chunks(log_decay, chunk)
-    erase = beta * key
-    # Both kinds of score in one go, on an axis of their own, as the decay is the same.
-    left = np.stack(np.broadcast_arrays(erase, query), axis=-4)
-    decay = None if log_decay is None else log_decay[..., None, :, :, :]
-    both = decayed_scores(left, key[..., None, :, :, :], decay)
-    system, scores = both[..., 0, :, :, :], both[..., 1, :, :, :]
-    solve = _inverse_unit_lower(np.tril(system, -1))
-    if log_decay is not None:
-        erase = erase * decay_from_start(log_decay)
-    added, erased = solve @ (beta * value), solve @ erase
-    output, memory = walk_chunks(
-        scores,
-        query,
-        key,
-        log_decay,
-        memory,
-        lambda number, memory: added[..., number, :, :] - erased[..., number, :, :] @ memory,
-    )
-    return output[..., :time, :], memory
+    beta = beta[..., None]
+    output = np.empty((*memory.shape[:-2], time, memory.shape[-1]))
+    for start in range(0, time, chunk):
+        steps = np.s_[..., start : start + chunk, :]
+        q, k, v, b = query[steps], key[steps], value[steps], beta[steps]
+        decay = None if log_decay is None else log_decay[steps]
+        system, scores = _scores(b * k, q, k, decay)
+        erase = b * k if decay is None else b * k * decay_from_start(decay)
+        writes = _inverse_unit_lower(np.tril(system, -1)) @ (b * v - erase @ memory)
+        output[steps], memory = read_chunk(scores, q, k, writes, decay, memory)
+    return output, memory
+
+
+def _scores(erase, query, key, log_decay):
+    """Score the erasing keys and the queries against the keys, both under the same decay."""
+    left = np.stack(np.broadcast_arrays(erase, query), axis=-3)
+    log_decay = None if log_decay is None else log_decay[..., None, :, :]
+    both = decayed_scores(left, key[..., None, :, :], log_decay)
+    return both[..., 0, :, :], both[..., 1, :, :]
 
 
 def _inverse_unit_lower(strict):

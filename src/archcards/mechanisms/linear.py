@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from ._checks import broadcast_leading, integer, one_of, real_array, real_number, same_size
-from ._decay import decayed_scores, in_chunks, log_decays, walk_chunks
+from ._decay import decayed_scores, log_decays, read_chunk
 
 __all__ = ["elu_plus_one", "linear_attention"]
 
@@ -112,8 +112,8 @@ def linear_attention(
     if form == "recurrent":
         output, memory = _recurrent(query, key, value, log_decay, memory)
     else:
-        length = max(time, 1) if form == "parallel" else min(chunk, max(time, 1))
-        output, memory = _chunked(query, key, value, log_decay, memory, length)
+        chunk = max(time, 1) if form == "parallel" else chunk
+        output, memory = _chunked(query, key, value, log_decay, memory, chunk)
     if not normalise:
         return scale * output, memory
     mass = output[..., -1:]
@@ -135,13 +135,13 @@ def _recurrent(query, key, value, log_decay, memory):
 
 def _chunked(query, key, value, log_decay, memory, chunk):
     time = key.shape[-2]
-    query, key, value = (in_chunks(array, chunk) for array in (query, key, value))
-    log_decay = None if log_decay is None else in_chunks(log_decay, chunk)
-    scores = decayed_scores(query, key, log_decay)
-    output, memory = walk_chunks(
-        scores, query, key, log_decay, memory, lambda number, _: value[..., number, :, :]
-    )
-    return output[..., :time, :], memory
+    output = np.empty((*memory.shape[:-2], time, memory.shape[-1]))
+    for start in range(0, time, chunk):
+        steps = np.s_[..., start : start + chunk, :]
+        q, k, v = query[steps], key[steps], value[steps]
+        decay = None if log_decay is None else log_decay[steps]
+        output[steps], memory = read_chunk(decayed_scores(q, k, decay), q, k, v, decay, memory)
+    return output, memory
 
 
 def _memory(state, normalise, key_width, value_width):
