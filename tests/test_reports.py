@@ -144,7 +144,7 @@ def test_draws_come_from_one_generator_in_the_published_order(monkeypatch):
     seen = []
 
     def spy(query, rope_query, latent, rope_key, up_key, up_value, **options):
-        seen.append((query[0], rope_query[0], latent, rope_key, up_key, up_value))
+        seen.append((query, rope_query, latent, rope_key, up_key, up_value))
         assert options["scale"] == pytest.approx(6**-0.5, rel=1e-15)
         return mechanisms.latent_read(
             query, rope_query, latent, rope_key, up_key, up_value, **options

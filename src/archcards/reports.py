@@ -397,7 +397,7 @@ def _latent_forms(rng: np.random.Generator) -> dict:
     rope_key = rng.normal(size=(8, 2))
     explicit, absorbed = (
         latent_read(
-            [query], [rope_query], latent, rope_key, up_key, up_value,
+            query, rope_query, latent, rope_key, up_key, up_value,
             scale=1 / np.sqrt(query.size + rope_query.size), form=form,
         )
         for form in ("explicit", "absorbed")

@@ -309,6 +309,7 @@ CASES = {
     "fit_parametric": {
         "squares instead of Huber's loss": fitted,
         "printed with two decimals": fitted,
+        "averaged, and so stopped early": fitted,
     },
     "compute_optimal": {
         name: lambda f: np.log(f(5.76e23, LAW))

@@ -75,6 +75,20 @@ def test_permuting_experts_permutes_the_routing(data, z):
         close(after.weights, before.weights)
 
 
+def test_one_token_needs_no_axis():
+    z, x = np.array([2.0, -1.0, 0.5]), np.array([1.0, 3.0])
+    for route in (
+        lambda z: route_top_k(z, 2),
+        lambda z: route_sigmoid(z, 2),
+        lambda z: route_group_max(z, 1, groups=3, kept_groups=2),
+    ):
+        alone, among = route(z), route(z[None])
+        np.testing.assert_array_equal(alone.experts, among.experts[0])
+        np.testing.assert_array_equal(alone.weights, among.weights[0])
+        output = mixture(x, [np.exp, np.sin, np.cos], alone)
+        np.testing.assert_array_equal(output, mixture(x[None], [np.exp, np.sin, np.cos], among)[0])
+
+
 def test_top_one_weighs_one_unless_the_softmax_is_kept():
     z = [[1.0, 3.0, 2.0]]
     assert route_top_k(z, 1).weights.tolist() == [[1.0]]
@@ -266,7 +280,10 @@ def rows(rows):
         (lambda: capacity(1, 0, 1.0), "experts must be an integer at least 1, got 0"),
         (lambda: capacity(1, 2, 0.0), "factor must be a finite number above 0, got 0.0"),
         (lambda: capacity(1, 2, 1.0, minimum=-1), "minimum must be an integer at least 0, got -1"),
-        (lambda: route_top_k(Z[0], 1), "logits must have at least 2 axes, got shape (4,)"),
+        (lambda: route_top_k(0.0, 1), "logits must have at least 1 axis, got shape ()"),
+        (lambda: route_switch(Z[0], 1), "logits must have at least 2 axes, got shape (4,)"),
+        (lambda: load_balance_loss(Z[0], 1), "logits must have at least 2 axes, got shape (4,)"),
+        (lambda: router_z_loss(Z[0]), "logits must have at least 2 axes, got shape (4,)"),
         (lambda: route_top_k(np.zeros((2, 0)), 1), "logits must have at least one expert, got shape"),
         (lambda: route_top_k(Z, 5), "k must be at most the 4 experts to choose from, got 5"),
         (lambda: route_top_k(Z, 0), "k must be an integer at least 1, got 0"),
@@ -283,7 +300,9 @@ def rows(rows):
         (lambda: route_group_max(Z, 1, groups=0, kept_groups=1), "groups must be an integer at least 1"),
         (lambda: route_group_max(Z, 1, groups=2, kept_groups=0), "kept_groups must be an integer at"),
         (lambda: route_group_max(Z, 1, groups=2, kept_groups=1, scale=-1.0), "scale must be a finite"),
-        (lambda: mixture(X[0], [rows], ROUTING), "x must have at least 2 axes, got shape (3,)"),
+        (lambda: mixture(0.0, [rows], ROUTING), "x must have at least 1 axis, got shape ()"),
+        (lambda: mixture(X[0], [rows], ROUTING),
+         "routing.experts must have leading shape () as x, got (2,)"),
         (lambda: mixture(X[:1], [rows], ROUTING),
          "routing.experts must have leading shape (1,) as x, got (2,)"),
         (lambda: mixture(X, [rows], Routing(ROUTING.experts, np.ones((2, 2)))),

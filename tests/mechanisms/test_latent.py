@@ -80,6 +80,16 @@ def test_absorbed_equals_explicit_for_any_widths(parts):
     close(absorbed, explicit)
 
 
+@given(cases, forms)
+def test_a_single_query_needs_no_axis(parts, form):
+    alone = {
+        name: array[:, -1] if name.endswith("query") else array for name, array in parts.items()
+    }
+    close(
+        latent_read(**alone, scale=0.6, form=form), latent_read(**parts, scale=0.6, form=form)[:, -1]
+    )
+
+
 def test_batches_are_read_apart():
     first, second = case(1, 2, 3, 4, 2, 2, 3, 2), case(2, 2, 3, 4, 2, 2, 3, 2)
     own = ("query", "rope_query", "latent", "rope_key")
@@ -214,7 +224,7 @@ def attend(x=X, **options):
     [
         (read(up_key=np.zeros(3)), "up_key must have 2 axes, or 3 with heads, got shape (3,)"),
         (read(up_value=np.zeros((2, 5))), "up_value must have 3 axes, got shape (2, 5)"),
-        (read(query=np.zeros((3, 3))), "query must have at least 3 axes, got shape (3, 3)"),
+        (read(query=np.zeros(3)), "query must have at least 2 axes, got shape (3,)"),
         (read(rope_query=np.zeros((1, 3, 2))),
          "rope_query must have the axes of query before the last, (2, 3), got (1, 3)"),
         (read(rope_key=np.zeros((1, 2))),

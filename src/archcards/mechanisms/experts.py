@@ -5,10 +5,9 @@ A router turns logits into a `Routing`, the experts chosen for each token and th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from einops import rearrange
@@ -33,8 +32,7 @@ __all__ = [
 Expert = Callable[[Float[ndarray, "rows width"]], Float[ndarray, "rows width_out"]]
 
 
-@dataclass(frozen=True, eq=False)
-class Routing:
+class Routing(NamedTuple):
     """Which experts serve each token, best first, and what their outputs are multiplied by.
 
     Attributes:
@@ -42,8 +40,8 @@ class Routing:
         weights: Their weights; zero where a token was dropped.
     """
 
-    experts: Int[ndarray, "*batch token k"]
-    weights: Float[ndarray, "*batch token k"]
+    experts: Int[ndarray, "*tokens k"]
+    weights: Float[ndarray, "*tokens k"]
 
 
 def capacity(tokens: int, experts: int, factor: float, *, minimum: int = 0) -> int:
@@ -73,8 +71,8 @@ def capacity(tokens: int, experts: int, factor: float, *, minimum: int = 0) -> i
     return max(ceil(tokens * Fraction(repr(factor)) / experts), minimum)
 
 
-def _logits(value) -> Float[ndarray, "*batch token expert"]:
-    logits = real_array("logits", value, min_ndim=2)
+def _logits(value, *, min_ndim: int = 1) -> Float[ndarray, "*tokens expert"]:
+    logits = real_array("logits", value, min_ndim=min_ndim)
     if logits.shape[-1] == 0:
         raise ValueError(f"logits must have at least one expert, got shape {logits.shape}")
     return logits
@@ -91,10 +89,10 @@ def _top(scores: Float[ndarray, "*batch n"], k: int) -> Int[ndarray, "*batch k"]
 
 
 def _keep_groups(
-    scores: Float[ndarray, "*batch token expert"],
-    group_scores: Float[ndarray, "*batch token group"],
+    scores: Float[ndarray, "*tokens expert"],
+    group_scores: Float[ndarray, "*tokens group"],
     kept: int,
-) -> Float[ndarray, "*batch token expert"]:
+) -> Float[ndarray, "*tokens expert"]:
     # −inf, not 0: a biased score may be negative, and a dropped group must lose to it.
     allowed = np.zeros(group_scores.shape, dtype=bool)
     np.put_along_axis(allowed, _top(group_scores, kept), True, axis=-1)
@@ -113,7 +111,7 @@ def _check_groups(experts: int, k: int, groups: int, kept_groups: int) -> None:
 
 
 def route_top_k(
-    logits: Float[ndarray, "*batch token expert"],
+    logits: Float[ndarray, "*tokens expert"],
     k: int,
     *,
     order: Literal["softmax_first", "top_k_first"] = "softmax_first",
@@ -167,7 +165,7 @@ def route_switch(logits: Float[ndarray, "*batch token expert"], capacity: int) -
         >>> routing.experts.ravel().tolist(), routing.weights.ravel().round(12).tolist()
         ([0, 0, 1], [0.75, 0.0, 0.75])
     """
-    logits = _logits(logits)
+    logits = _logits(logits, min_ndim=2)
     integer("capacity", capacity, minimum=0)
     experts = _top(logits, 1)
     weights = np.take_along_axis(softmax(logits), experts, axis=-1)
@@ -177,7 +175,7 @@ def route_switch(logits: Float[ndarray, "*batch token expert"], capacity: int) -
 
 
 def route_sigmoid(
-    logits: Float[ndarray, "*batch token expert"],
+    logits: Float[ndarray, "*tokens expert"],
     k: int,
     *,
     bias: Float[ndarray, " expert"] | None = None,
@@ -226,7 +224,7 @@ def route_sigmoid(
 
 
 def route_group_max(
-    logits: Float[ndarray, "*batch token expert"],
+    logits: Float[ndarray, "*tokens expert"],
     k: int,
     *,
     groups: int,
@@ -262,12 +260,12 @@ def route_group_max(
 
 
 def mixture(
-    x: Float[ndarray, "*batch token width"],
+    x: Float[ndarray, "*tokens width"],
     experts: Sequence[Expert],
     routing: Routing,
     *,
     shared: Sequence[Expert] = (),
-) -> Float[ndarray, "*batch token width_out"]:
+) -> Float[ndarray, "*tokens width_out"]:
     r"""Each token's weighted sum of the experts it was routed to, and of every shared one.
 
     $$y_t = \sum_{e \in \mathcal{T}_t} w_{t,e}\, f_e(x_t) + \sum_s g_s(x_t)$$
@@ -293,9 +291,9 @@ def mixture(
         >>> mixture([[1.0], [10.0]], [twice, thrice], Routing([[0], [1]], [[1.0], [0.5]])).tolist()
         [[2.0], [15.0]]
     """
-    x = real_array("x", x, min_ndim=2)
-    chosen = real_array("routing.experts", routing.experts, min_ndim=2)
-    weights = real_array("routing.weights", routing.weights, min_ndim=2)
+    x = real_array("x", x, min_ndim=1)
+    chosen = real_array("routing.experts", routing.experts, min_ndim=1)
+    weights = real_array("routing.weights", routing.weights, min_ndim=1)
     if chosen.shape[:-1] != x.shape[:-1]:
         raise ValueError(
             f"routing.experts must have leading shape {x.shape[:-1]} as x, got {chosen.shape[:-1]}"
@@ -358,7 +356,7 @@ def load_balance_loss(
         >>> round(float(load_balance_loss([[9.0, 0.0], [0.0, 9.0]], 1)), 12)
         1.0
     """
-    logits = _logits(logits)
+    logits = _logits(logits, min_ndim=2)
     count = logits.shape[-1]
     _chosen(k, count)
     if logits.shape[-2] == 0:
@@ -384,7 +382,7 @@ def router_z_loss(
         >>> round(float(router_z_loss([[0.0, 0.0], [np.log(0.5), np.log(0.5)]])), 6)
         0.240227
     """
-    logits = _logits(logits)
+    logits = _logits(logits, min_ndim=2)
     if logits.shape[-2] == 0:
         raise ValueError(f"logits must have at least one token, got shape {logits.shape}")
     return np.mean(np.logaddexp.reduce(logits, axis=-1) ** 2, axis=-1)

@@ -6,7 +6,7 @@ read the latent itself, as in multi-query attention.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from einops import einsum
@@ -25,8 +25,8 @@ _FORMS = ("explicit", "absorbed")
 
 
 def latent_read(
-    query: Float[ndarray, "*heads query nope"],
-    rope_query: Float[ndarray, "*heads query rope"],
+    query: Float[ndarray, "*queries nope"],
+    rope_query: Float[ndarray, "*queries rope"],
     latent: Float[ndarray, "*batch key rank"],
     rope_key: Float[ndarray, "*batch key rope"],
     up_key: Float[ndarray, "*head nope rank"],
@@ -35,7 +35,7 @@ def latent_read(
     scale: float,
     mask: Bool[ndarray, "*mask query key"] | None = None,
     form: Literal["explicit", "absorbed"] = "explicit",
-) -> Float[ndarray, "... query d_v"]:
+) -> Float[ndarray, "... d_v"]:
     r"""Read latents by keys and values that are linear in them, beside one shared rotated key.
 
     $$s_{ij} = \text{scale}\,\bigl(q_i \cdot U_k c_j + q^r_i \cdot k^r_j\bigr), \qquad
@@ -43,7 +43,8 @@ def latent_read(
 
     The absorbed form uses $q \cdot U_k c = U_k^\top q \cdot c$ and
     $\sum_j w_j U_v c_j = U_v \sum_j w_j c_j$. One head may be given without its axis: `up_key` and
-    `up_value` are then matrices, and `query` ends in `(query, nope)`.
+    `up_value` are then matrices, and `query` ends in `(query, nope)`. A single query needs no axis
+    of queries.
 
     Args:
         query: The part of each query that is not rotated.
@@ -73,7 +74,7 @@ def latent_read(
     if up_key.ndim not in (2, 3):
         raise ValueError(f"up_key must have 2 axes, or 3 with heads, got shape {up_key.shape}")
     up_value = real_array("up_value", up_value, ndim=up_key.ndim)
-    query = real_array("query", query, min_ndim=up_key.ndim)
+    query = real_array("query", query, min_ndim=up_key.ndim - 1)
     rope_query = real_array("rope_query", rope_query, ndim=query.ndim)
     latent = real_array("latent", latent, min_ndim=2)
     rope_key = real_array("rope_key", rope_key, ndim=latent.ndim)
@@ -93,6 +94,9 @@ def latent_read(
         same_size("width", ("latent", latent.shape[-1]), (name, up.shape[-1]))
     scale = real_number("scale", scale, above=0)
     one_of("form", form, _FORMS)
+    single = query.ndim == up_key.ndim - 1
+    if single:
+        query, rope_query = query[..., None, :], rope_query[..., None, :]
     if up_key.ndim == 3:
         heads = query.shape[-3]
         same_size("number of heads", ("query", heads), ("up_key", up_key.shape[0]))
@@ -102,17 +106,18 @@ def latent_read(
     if form == "explicit":
         key, value = latent @ up_key.mT, latent @ up_value.mT
         shared = np.broadcast_to(rope_key, (*key.shape[:-1], rope_key.shape[-1]))
-        return attention(
+        read = attention(
             np.concatenate([query, rope_query], axis=-1),
             np.concatenate([key, shared], axis=-1),
             value, mask, scale=scale,
         )  # fmt: skip
-    read = attention(
-        np.concatenate([query @ up_key, rope_query], axis=-1),
-        np.concatenate([latent, rope_key], axis=-1),
-        latent, mask, scale=scale,
-    )  # fmt: skip
-    return read @ up_value.mT
+    else:
+        read = attention(
+            np.concatenate([query @ up_key, rope_query], axis=-1),
+            np.concatenate([latent, rope_key], axis=-1),
+            latent, mask, scale=scale,
+        ) @ up_value.mT  # fmt: skip
+    return read[..., 0, :] if single else read
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -182,8 +187,7 @@ class LatentWeights:
         object.__setattr__(self, "norm_epsilon", epsilon)
 
 
-@dataclass(frozen=True, eq=False)
-class LatentCache:
+class LatentCache(NamedTuple):
     """What latent attention keeps of each token: its normalised latent and its rotated key.
 
     Attributes:

@@ -25,8 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class PowerLaw:
+class PowerLaw(NamedTuple):
     r"""Loss as a power of compute.
 
     $$L(C) = A\, C^{-\alpha}$$

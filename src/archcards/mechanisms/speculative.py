@@ -1,6 +1,6 @@
 """Speculative decoding: a draft proposes, the target verifies, the output is the target's own."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,8 +11,7 @@ from ._checks import integer, real_array, real_number
 __all__ = ["Verdict", "expected_tokens", "output_distribution", "residual", "verify"]
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(NamedTuple):
     """What verification decides.
 
     Attributes:
