@@ -168,11 +168,11 @@ def _check(command: argparse.ArgumentParser) -> Run:
 
     def run(given: argparse.Namespace) -> int:
         from . import checkout
-        from .evidence.command import check_chapters
+        from .evidence.command import NoSuchChapter, check_chapters
 
         try:
             return check_chapters(checkout.find_checkout(), given.chapters)
-        except (checkout.NotACheckout, ValueError) as error:
+        except (checkout.NotACheckout, NoSuchChapter) as error:
             raise BadInput(error) from None
 
     return run

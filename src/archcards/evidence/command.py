@@ -9,14 +9,18 @@ from pathlib import Path
 from .book import Verdict, prove
 from .problem import Problem
 
-__all__ = ["check_chapters", "find_chapters", "show"]
+__all__ = ["NoSuchChapter", "check_chapters", "find_chapters", "show"]
+
+
+class NoSuchChapter(ValueError):
+    """A name that fits no chapter, or more than one."""
 
 
 def check_chapters(root: Path, wanted: Sequence[str] = ()) -> int:
     """Judges the chapters (all, if none is named) of the checkout at `root`; the status is 1 on any fault.
 
     Raises:
-        ValueError: If there is no such chapter.
+        NoSuchChapter: If a name fits no chapter, or more than one.
     """
     only = find_chapters(root / "docs", wanted) if wanted else None
     verdict = prove(root / "docs", only=only)
@@ -29,7 +33,7 @@ def find_chapters(docs: Path, wanted: Iterable[str]) -> list[str]:
     """The paths of the chapters so named: by file, by path below `docs` or by the end of either.
 
     Raises:
-        ValueError: If a name fits no chapter, or more than one.
+        NoSuchChapter: If a name fits no chapter, or more than one.
     """
     paths = [f"{docs.name}/{file.relative_to(docs).as_posix()}" for file in sorted(docs.rglob("*.md"))]
     found = []
@@ -38,11 +42,12 @@ def find_chapters(docs: Path, wanted: Iterable[str]) -> list[str]:
         if file.is_file() and file.resolve().is_relative_to(docs.resolve()):
             name = f"{docs.name}/{file.resolve().relative_to(docs.resolve()).as_posix()}"
         ending = name.replace("\\", "/").removeprefix("./").removesuffix(".md") + ".md"
-        fitting = [path for path in paths if path == ending] or [p for p in paths if p.endswith("/" + ending)]
+        exact = [path for path in paths if path in (ending, f"{docs.name}/{ending}")]
+        fitting = exact or [path for path in paths if path.endswith("/" + ending)]
         if not fitting:
-            raise ValueError(f"there is no chapter {name} in {docs}")
+            raise NoSuchChapter(f"there is no chapter {name} in {docs}")
         if len(fitting) > 1:
-            raise ValueError(f"{name} fits more than one chapter: {', '.join(fitting)}")
+            raise NoSuchChapter(f"{name} fits more than one chapter: {', '.join(fitting)}")
         found += fitting
     return found
 

@@ -56,7 +56,7 @@ _LARGE_WORDS = re.compile(
 _ONLY_NUMERAL = re.compile(r"[\s(\[]*[-+−~≈$€£]?\s*(\d[\d_.,]*|\.\d+)(?:[eE][-+−]?\d+)?\s*[%‰×x]?[\s)\]]*")
 _SCRIPT = re.compile(r"[\^_]\s*(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\\[a-zA-Z]+|[^\s{}\\])")
 _SEPARATORS = re.compile(r"(?<=\d)(?:\\[,!;:]|\{,\}|~)(?=\d)")
-_TEX_NUMBER = re.compile(r"\d*[.,]?\d+(?:[.,]\d+)*")
+_TEX_NUMBER = re.compile(r"\d+(?:,+\d{3}(?!\d))*(?:\.\d+)?|\.\d+")
 
 
 @dataclass(frozen=True)

@@ -130,19 +130,16 @@ def unique_problems(chapters: Sequence[Chapter]) -> Iterator[Problem]:
     ids: dict[str, str] = {}
     sessions: dict[str, str] = {}
     for chapter in chapters:
-        own = None
+        first = next((fence.options.get("session", "") for fence in chapter.blocks if fence.executed), "")
         for fence in chapter.blocks:
             where = f"{chapter.path}:{fence.line}"
             if fence.id and (before := ids.setdefault(fence.id, where)) != where:
                 yield chapter.problem(fence.line, f'id="{fence.id}" is also the id of the block at {before}')
-            session = fence.options.get("session")
-            if fence.executed:
-                own = session if own is None else own
-                if session != own:
-                    yield chapter.problem(
-                        fence.line, f'session="{session or ""}" differs from the page\'s first, "{own or ""}"; '
-                        "a page is one session"
-                    )  # fmt: skip
+            session = fence.options.get("session", "")
+            if fence.executed and session != first:
+                yield chapter.problem(
+                    fence.line, f'session="{session}" differs from the page\'s first, "{first}"; a page is one session'
+                )
             if session and (page := sessions.setdefault(session, chapter.path)) != chapter.path:
                 yield chapter.problem(fence.line, f'session="{session}" is the session of {page}; name it after this page')
 
