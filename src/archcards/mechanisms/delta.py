@@ -203,7 +203,7 @@ def delta_rule(
     )
     log_decay = log_decays(log_decay, leading, time, width)
 
-    memory = np.broadcast_to(memory, (*leading, *memory.shape[-2:]))
+    memory = np.broadcast_to(memory, (*leading, *memory.shape[-2:])).copy()
     if form == "recurrent":
         output, memory = _recurrent(query, key, value, beta, log_decay, memory)
     else:

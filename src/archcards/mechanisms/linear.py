@@ -108,7 +108,7 @@ def linear_attention(
 
     if normalise:  # the normaliser is one more value channel, always 1
         value = np.concatenate([value, np.ones_like(value[..., :1])], axis=-1)
-    memory = np.broadcast_to(memory, (*leading, *memory.shape[-2:]))
+    memory = np.broadcast_to(memory, (*leading, *memory.shape[-2:])).copy()
     if form == "recurrent":
         output, memory = _recurrent(query, key, value, log_decay, memory)
     else:

@@ -94,7 +94,7 @@ def selective_scan(
     leading = broadcast_leading({name: array.shape[:-2] for name, array in arrays.items()})
     dt = _step_sizes(dt + bias, dt_softplus)
 
-    h = np.broadcast_to(h, (*leading, *A.shape))
+    h = np.broadcast_to(h, (*leading, *A.shape)).copy()
     scan = _scan_steps if form == "recurrent" else _scan_pairs
     y, h = scan(u, dt, A, B, C, h, discretisation == "zero_order_hold")
     y = y + skip * u
@@ -133,7 +133,7 @@ def _scan_pairs(u, dt, A, B, C, h, hold):
         decay[later] = decay[later] * decay[earlier]
         reach *= 2
     y = np.einsum("...tcn,...tn->...tc", states, C)
-    return y, states[..., -1, :, :] if time else h
+    return y, states[..., -1, :, :].copy() if time else h
 
 
 def state_space_dual(
