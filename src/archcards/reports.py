@@ -108,12 +108,13 @@ def chapter_cards(pages: Mapping[str, "Page"]) -> list[dict[str, str]]:
             if path in FIRST_CHAPTERS:
                 findings.append(f"{path}: this chapter has no card")
             continue
-        findings += [f"{card['name'] or path}: lacks {field}" for field in CARD_FIELDS if not card[field]]
+        title = card["name"] or path
+        findings += [f"{title}: lacks {field}" for field in CARD_FIELDS if not card[field]]
         findings += [str(problem) for problem in (*page.chapter.problems, *page.run.problems)]
         try:
             cards.append({field: page.resolve(text) for field, text in card.items()})
         except (KeyError, ValueError) as unknown:
-            findings.append(f"{card['name'] or path}: {unknown.args[0]}")
+            findings.append(f"{title}: {unknown.args[0]}")
     if findings:
         raise ReportFailed("\n".join(findings))
     return cards

@@ -325,7 +325,7 @@ def mixture_that_passes_dropped_tokens(x, experts, routing, *, shared=()):
 
 @convention("mixture", "weights on the input")
 def mixture_weighting_the_input(x, experts, routing, *, shared=()):
-    """Multiply what goes into an expert, not what comes out: not the same for anything but a linear map.
+    """Multiply what goes into an expert, not what comes out: the same only for a linear map.
 
     Seen in: Llama 4.
     """

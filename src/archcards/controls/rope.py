@@ -164,7 +164,8 @@ def exponent_over_the_head_width(rotary_dim, *, base=10_000.0, **options):
 
 @mistake("rope_frequencies", "pairs counted as channels")
 def exponent_counts_pairs(rotary_dim, *, base=10_000.0, **options):
-    """Use base^(−i/d), the exponent of channel 2i with the number of pair i: twice too slow in logarithm.
+    """Use base^(−i/d), with the number of the pair where the paper has that of the channel: the
+    frequencies fall too slowly.
 
     Seen in: re-implementations that range over pairs and keep the paper's denominator.
     """

@@ -178,7 +178,7 @@ class YaRN:
             real_number("attention_factor", self.attention_factor, above=0)
 
     def magnitude(self, mscale: float) -> float:
-        """The factor `1 + 0.1 · mscale · ln(factor)`; its square is what DeepSeek scales scores by."""
+        """The factor 1 + 0.1 · mscale · ln(factor); DeepSeek scales scores by its square."""
         return 1.0 + 0.1 * mscale * log(self.factor)
 
     def ramp_bounds(self, rotary_dim: int, base: float) -> tuple[float, float]:
