@@ -57,6 +57,8 @@ READERS = {
     "qwen3_5_moe_text": "linear:qwen3_5_moe_text",
     "kimi_linear": "linear:kimi_linear",
     "minimax": "linear:minimax",
+    "minimax_text_01": "linear:minimax",
+    "minimax_m1": "linear:minimax",
     "llama4": "llama4:llama4",
     "llama4_text": "llama4:llama4_text",
     "gemma4": "gemma4:gemma4",

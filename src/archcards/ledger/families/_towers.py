@@ -19,7 +19,7 @@ def patch_embedding(hidden: int, channels: int, *patch: int, bias: bool = True) 
 
 
 def siglip(fields: Fields, hidden: int, projector: Callable[[int, int], tuple[Tensor, ...]]) -> Tower:
-    """A SigLIP tower: learned positions, biases, no class token, no pooling head."""
+    """A SigLIP tower: learned positions, biases, no class token; a pooling head unless told."""
     fields.only("model_type", "siglip_vision_model")
     width = fields.size("hidden_size", 1152)
     heads = fields.size("num_attention_heads", 16)
@@ -28,18 +28,24 @@ def siglip(fields: Fields, hidden: int, projector: Callable[[int, int], tuple[Te
     inner = fields.size("intermediate_size", 4304)
     channels = fields.size("num_channels", 3)
     size, patch = fields.size("image_size", 896), fields.size("patch_size", 14)
-    fields.only("vision_use_head", False)
+    pooled = fields.flag("vision_use_head", True)
     fields.only("num_key_value_heads", heads)
     side = size // patch
     layer = Layer((attention(width, heads, heads, per_head, bias=True, reach=ALL, cached=False),),
                   (dense(plain(width, inner)),),
                   layer_norm("attention", width) + layer_norm("feed-forward", width))
+    head: tuple[Tensor, ...] = ()
+    if pooled:
+        head = (vector("probe", width), *linear("pooling in", width, 3 * width, True),
+                *linear("pooling out", width, width, True), *layer_norm("pooling", width),
+                *plain(width, inner))
+        fields.note("the tower has its pooling head (vision_use_head)")
     fields.finish()
     return Tower(
         layers=(layer,) * count,
         embeddings=patch_embedding(width, channels, patch, patch)
         + (Tensor("positions", (side * side, width), "table"),),
-        others=layer_norm("final", width),
+        others=layer_norm("final", width) + head,
         projector=projector(width, hidden),
         image=Image(size, size, patch, patch),
     )
@@ -91,11 +97,8 @@ def llama4_vision(fields: Fields, hidden: int) -> Tower:
     into = fields.size("vision_output_dim")
     if into != out:
         fields.note(f"the vision projector reads vision_output_dim {into}")
-    ratio = fields.number("pixel_shuffle_ratio", 0.5)
-    if not 0 < ratio <= 1 or inner != width / ratio**2:
-        raise fields.refuse("pixel_shuffle_ratio", "a ratio r with hidden_size / r^2 = intermediate_size")
     fields.only("multi_modal_projector_bias", False)
-    fields.skip("vision_feature_layer", "vision_feature_select_strategy", "projector_dropout")
+    fields.skip("pixel_shuffle_ratio", "vision_feature_layer", "vision_feature_select_strategy", "projector_dropout")
     layer = Layer((attention(width, heads, heads, per_head, bias=True, reach=ALL, cached=False),),
                   (dense(plain(width, inner)),),
                   layer_norm("attention", width) + layer_norm("feed-forward", width))

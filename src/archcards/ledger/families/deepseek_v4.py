@@ -87,8 +87,8 @@ def deepseek_v4(fields: Fields) -> Architecture:
     count = fields.size(fields.first("n_routed_experts", "num_local_experts"))
     inner = fields.size("moe_intermediate_size")
     fields.only("intermediate_size", inner)
-    mixture = experts(hidden, inner, count, chosen(fields, "num_experts_per_tok", count),
-                      shared=fields.size("n_shared_experts", 1, least=0) * inner)
+    fields.only("n_shared_experts", 1)
+    mixture = experts(hidden, inner, count, chosen(fields, "num_experts_per_tok", count), shared=inner)
     mixing = (streams + 2) * streams
     others = tuple(part for half in ("attention", "feed-forward") for part in (
         Tensor(f"{half} streams", (mixing, streams * hidden)),

@@ -33,7 +33,8 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
     tied = fields.flag("tie_word_embeddings", True)
     pooler = linear("pooler", hidden, hidden, True, per="sequence")
     transform = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
-    bias = (vector("output bias", vocabulary),)
+    # Untied, a checkpoint stores the bias of the head and that of its matrix.
+    bias = (vector("output bias", vocabulary),) * (1 if tied else 2)
     predicts = True
     if name == f"{prefix}Model":
         predicts, final, others = False, pooler, ()

@@ -35,6 +35,26 @@ def _mixture(fields: Fields, hidden: int) -> Experts | None:
     return Experts(made.count, made.chosen, made.router + scales, made.routed)
 
 
+def _overrides(fields: Fields, kinds: list[str], kv_heads: dict[str, int], width: dict[str, int]) -> None:
+    """What `per_layer_config` says of the full layers, as newer files write it instead."""
+    given = fields.nested("per_layer_config")
+    if given is None:
+        return
+    full = {number for number, kind in enumerate(kinds) if kind == WHOLE}
+    if {int(name) if name.isdecimal() and len(name) < 9 else -1 for name in given.values} != full:
+        raise fields.refuse("per_layer_config", "a key for each full layer")
+    for position, name in enumerate(given.values):
+        layer = given.nested(name)
+        if layer is None:
+            raise given.refuse(name, "an object")
+        found = layer.size("head_dim", width[WINDOW]), layer.size("num_key_value_heads", kv_heads[WINDOW])
+        layer.finish()
+        if position == 0:
+            width[WHOLE], kv_heads[WHOLE] = found
+        elif found != (width[WHOLE], kv_heads[WHOLE]):
+            raise given.refuse(name, "the same heads in every full layer")
+
+
 def gemma4_text(fields: Fields, *, tied: bool | None = None, head: bool | None = None,
                 tower: Tower | None = None) -> Architecture:
     """Gemma 4's text model."""
@@ -47,6 +67,7 @@ def gemma4_text(fields: Fields, *, tied: bool | None = None, head: bool | None =
     wide = fields.maybe("num_global_key_value_heads")
     kv_heads = {WINDOW: listed, WHOLE: wide if same and wide is not None else listed}
     width = {WINDOW: fields.size("head_dim", 256), WHOLE: fields.size("global_head_dim", 512)}
+    _overrides(fields, kinds, kv_heads, width)
     for name, number in (("num_key_value_heads", listed), ("num_global_key_value_heads", kv_heads[WHOLE])):
         fields.divides(name, number, heads, "num_attention_heads")
     borrowing = fields.size("num_kv_shared_layers", 0, least=0, most=layers - 1)

@@ -64,8 +64,10 @@ def phi3(fields: Fields) -> Architecture:
 
 def qwen_windows(fields: Fields, count: int) -> list[Reach]:
     """Qwen's windows: only with `use_sliding_window`, from layer `max_window_layers` on."""
-    window = fields.maybe("sliding_window")
+    window = fields.maybe("sliding_window", least=0) or None
     first = fields.size("max_window_layers", 28, least=0)
+    if fields.nested("dual_chunk_attention_config") is not None:
+        fields.note("dual_chunk_attention_config: only how long contexts are read, not counted")
     if not fields.flag("use_sliding_window", False):
         if window is not None:
             fields.note("sliding_window is not used: use_sliding_window is not true")

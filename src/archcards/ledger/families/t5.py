@@ -84,11 +84,13 @@ def switch(fields: Fields) -> Architecture:
 
     def parts(total: int, side: str) -> list:
         sparse = fields.size(f"num_sparse_{side}_layers", 3, least=0, most=total)
-        # The library derives the step; a file may repeat it.
-        step = total // sparse if sparse else total
-        fields.only(f"{side}_sparse_step", step)
-        return [mixture if (layer % step == 1 or step == 1) and sparse else network
-                for layer in range(total)]
+        # The step follows from the number of sparse layers, unless the file states it.
+        step = fields.maybe(f"{side}_sparse_step")
+        if step is None:
+            if not sparse:
+                raise fields.refuse(f"num_sparse_{side}_layers", f"at least 1, or {side}_sparse_step")
+            step = total // sparse
+        return [mixture if step == 1 or layer % step == 1 else network for layer in range(total)]
 
     fields.skip("expert_capacity", "router_ignore_padding_tokens", "add_router_probs",
                 "router_jitter_noise", "router_type")

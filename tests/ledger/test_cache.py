@@ -1,0 +1,177 @@
+"""Caches: against a simulation token by token, and against figures that readers had to correct."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archcards.ledger import bundled, bundled_names, cache, largest_batch, largest_context
+from archcards.ledger.architecture import Attention, CompressedAttention, LatentAttention
+from archcards.ledger.cache import FORMATS, Format
+
+MODELS = {name: bundled(name) for name in bundled_names()}
+DECODERS = sorted(name for name, model in MODELS.items() if model.decodes)
+
+
+def simulated(architecture, tokens, source=0):
+    """Scalars held after appending tokens one by one and dropping what no layer may read."""
+    total = 0
+    for layer in architecture.layers:
+        for mixer in layer.mixers:
+            if isinstance(mixer, Attention):
+                if not mixer.cached:
+                    continue
+                row = mixer.kv_heads * (mixer.key_width + mixer.value_width)
+                held = []
+                for token in range(source if mixer.cross else tokens):
+                    held.append(token)
+                    if mixer.reach.kind in ("window", "chunk"):
+                        held = held[-mixer.reach.size:]
+                total += row * len(held)
+            elif isinstance(mixer, LatentAttention):
+                total += tokens * (mixer.latent_width + mixer.rope_width)
+                total += tokens * mixer.indexer.width if mixer.indexer else 0
+            elif isinstance(mixer, CompressedAttention):
+                total += min(tokens, mixer.window) * mixer.width
+                finished = sum((t + 1) % mixer.stride == 0 for t in range(tokens)) if mixer.stride else 0
+                total += finished * (mixer.width + (mixer.indexer.width if mixer.indexer else 0))
+            else:
+                total += mixer.heads * mixer.key_width * mixer.value_width
+                total += (mixer.kernel - 1) * sum(units * width for units, width in mixer.inputs)
+    return total
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("tokens", [1, 7, 130, 515])
+def test_simulation(name, tokens):
+    assert cache(MODELS[name], tokens, 3, 11).scalars == 3 * simulated(MODELS[name], tokens, 11)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(DECODERS), st.integers(1, 10**6), st.integers(0, 5000))
+def test_terms_add_up(name, context, source):
+    kept = cache(MODELS[name], context, 1, source)
+    total = 0
+    for term in kept.terms:
+        length = source if term.source else context
+        filled = length if term.limit is None else min(length, term.limit)
+        total += term.layers * term.scalars_per_token * (filled // term.stride) + term.fixed_scalars
+    assert kept.scalars == total
+    assert kept.bytes == 2 * total
+
+
+@pytest.mark.parametrize("name, context, options, expected", [
+    # Calculators and bug reports had these wrong; see the cases' models for the reason.
+    ("deepseek-ai/DeepSeek-V3", 65536, {"dtype": "int4"}, 35136 * 65536 // 2),
+    ("openai/gpt-oss-120b", 1, {}, 73728),
+    ("deepseek-ai/DeepSeek-V4-Flash", 32768, {}, 231_079_936),
+    ("tiiuae/falcon-7b", 1000, {}, 4096 * 1000 * 2),
+    ("google/gemma-4-E2B", 10**6, {}, 2 * (3072 * 10**6 + 6144 * 512)),
+])
+def test_bytes(name, context, options, expected):
+    assert cache(MODELS[name], context, **options).bytes == expected
+
+
+def test_scalars_per_token_of_a_state_space_model_is_nothing():
+    kept = cache(bundled("Nemotron-H-8B"), 10)
+    assert (kept.scalars_per_token, kept.fixed_scalars) == (8192, 25_903_104)
+
+
+def test_encoder_decoder_has_a_cache_per_source_token():
+    kept = cache(bundled("switch-base-8"), 100, 2, 30)
+    assert kept.scalars_per_source_token == 18432
+    assert kept.scalars == 2 * (18432 * 100 + 18432 * 30)
+
+
+def test_reserving_full_pages():
+    model = bundled("gpt-oss-120b")
+    assert cache(model, 8192, reserve="full").scalars == 36864 * 8192
+    assert cache(model, 100, reserve="full").scalars == cache(model, 100).scalars
+
+
+def test_a_growth_that_is_no_whole_number():
+    model = bundled("DeepSeek-V4-Flash")
+    layer = model.layers[2]
+    odd = layer.mixers[0]._replace(stride=3)
+    kept = cache(model._replace(layers=(layer._replace(mixers=(odd,)),)), 7)
+    # A window of 512, and per three tokens 512 and 128 more.
+    assert kept.scalars_per_token == Fraction(512 * 3 + 512 + 128, 3)
+    assert kept.scalars == 512 * 7 + 640 * 2
+
+
+@pytest.mark.parametrize("ranks, heads", [(1, 8), (2, 4), (8, 1), (16, 1), (64, 1)])
+def test_ranks_divide_and_then_repeat_key_value_heads(ranks, heads):
+    model = bundled("Meta-Llama-3.1-8B")
+    assert cache(model, 10, ranks=ranks).scalars == 32 * heads * 2 * 128 * 10
+
+
+def test_every_rank_holds_the_whole_latent():
+    model = bundled("DeepSeek-V3")
+    assert cache(model, 10, ranks=8).scalars == cache(model, 10).scalars
+
+
+def test_ranks_that_do_not_divide():
+    with pytest.raises(ValueError, match="ranks: expected a divisor or a multiple of the 8"):
+        cache(bundled("Meta-Llama-3.1-8B"), 10, ranks=3)
+
+
+def test_ranks_divide_recurrent_memory():
+    whole, half = (cache(bundled("Qwen3-Next"), 1, ranks=ranks) for ranks in (1, 2))
+    assert half.fixed_scalars * 2 == whole.fixed_scalars
+
+
+@pytest.mark.parametrize("form, bits", [("q8_0", 8.5), ("q4_0", 4.5), ("mxfp4", 4.25), ("nvfp4", 4.5),
+                                        ("mxfp8", 8.25), ("fp32", 32)])
+def test_block_scales(form, bits):
+    assert cache(bundled("Qwen3-8B"), 100, dtype=form).bytes == 73728 * 100 * bits / 8
+
+
+def test_a_block_does_not_reach_across_vectors():
+    # Two rows of 40 need two blocks of 32 each: 4 scales, not 3.
+    form = Format(8, 32, 8)
+    assert form.of_row(40) == 40 * 8 + 2 * 8
+
+
+def test_memory_has_its_own_format():
+    model = bundled("falcon-mamba-7b")
+    memory = 64 * 8192 * 16
+    assert cache(model, 1, state_dtype="fp32").bytes == 4 * memory + 2 * 64 * 8192 * 3
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(DECODERS), st.integers(0, 10**12), st.integers(1, 50), st.sampled_from(sorted(FORMATS)))
+def test_the_largest_context_is_the_exact_inverse(name, memory, batch, form):
+    model = MODELS[name]
+    found = largest_context(model, memory, batch, dtype=form)
+    if found is None:
+        assert cache(model, 10**12, batch, dtype=form).bytes <= memory
+        return
+    if found:
+        assert cache(model, found, batch, dtype=form).bytes <= memory
+    assert cache(model, found + 1, batch, dtype=form).bytes > memory
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(DECODERS), st.integers(0, 10**12), st.integers(1, 10**6))
+def test_the_largest_batch_is_the_exact_inverse(name, memory, context):
+    model = MODELS[name]
+    found = largest_batch(model, memory, context)
+    assert found * cache(model, context).bytes <= memory < (found + 1) * cache(model, context).bytes
+
+
+@pytest.mark.parametrize("arguments, options, name", [
+    ((0,), {}, "context"), ((10**30,), {}, "context"), ((1.0,), {}, "context"), ((True,), {}, "context"),
+    (("8",), {}, "context"), ((1, 0), {}, "batch"), ((1, 1, -1), {}, "source_length"),
+    ((1,), {"dtype": "bf17"}, "dtype"), ((1,), {"state_dtype": 8}, "state_dtype"),
+    ((1,), {"reserve": "half"}, "reserve"), ((1,), {"ranks": 0}, "ranks"),
+])
+def test_refuses(arguments, options, name):
+    with pytest.raises(ValueError, match=f"^{name}: expected .* came"):
+        cache(bundled("Qwen3-8B"), *arguments, **options)
+
+
+def test_an_encoder_has_no_cache():
+    assert cache(bundled("bert-base"), 100).terms == ()
+    with pytest.raises(ValueError, match="memory: expected"):
+        largest_batch(bundled("bert-base"), 100, 10)
