@@ -1,5 +1,12 @@
 """What a page's process does: namespace, lines, output in order, and every way of going wrong."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 from archcards.evidence.record import Check, Failure, Output
@@ -267,3 +274,41 @@ def test_a_dataclass_and_a_pickle_work_in_a_block(judge):
 def test_a_failure_is_an_event_of_its_block(judge):
     blocks = judge(page("x = 1", "1 / 0")).pages["docs/page.md"].blocks
     assert [e.reason for e in blocks[1].events if isinstance(e, Failure)] == ["ZeroDivisionError: division by zero"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux kills what its parent left")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_build_leaves_no_process(how, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text(page("import time\ntime.sleep(60)"))
+    code = f"from archcards.evidence.book import prove; prove({str(tmp_path / 'docs')!r})"
+    build = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+                             stderr=subprocess.DEVNULL)  # fmt: skip
+    try:
+        worker = _wait(lambda: next(iter(_children(build.pid)), None))
+        _wait(lambda: "sleep" in Path(f"/proc/{worker}/wchan").read_text() or _state(worker) == "S")
+        build.send_signal(how)
+        build.wait(10)
+        _wait(lambda: _state(worker) in "XZ")
+    finally:
+        build.kill()
+        build.wait()
+
+
+def _children(process):
+    return [int(n) for task in Path(f"/proc/{process}/task").iterdir() for n in (task / "children").read_text().split()]
+
+
+def _state(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return "X"
+
+
+def _wait(condition):
+    until = time.monotonic() + 20
+    while not (found := condition()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return found

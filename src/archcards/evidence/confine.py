@@ -1,21 +1,22 @@
-"""Confines a process and its children to writing into given folders, by the Linux kernel (Landlock).
+"""What the Linux kernel can hold a page's process to: where it writes, and that it dies with its parent.
 
 The guards of `guards` give a page's own mistakes a line; this one also holds for programs that the
-page starts and for code that goes round Python. Where the kernel has no Landlock it does nothing.
+page starts and for code that goes round Python (Landlock). Elsewhere these functions do nothing.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 from collections.abc import Iterable
 
-__all__ = ["confine"]
+__all__ = ["confine", "die_with_parent"]
 
 # From the kernel's landlock.h; the numbers of these system calls are the same on all architectures.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_SET_NO_NEW_PRIVILEGES = 38
+_SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38
 _WRITE = sum(1 << bit for bit in (1, 4, 5, 6, 7, 8, 9, 10, 11, 12))  # write, remove and make of each kind
 _REFER, _TRUNCATE = 1 << 13, 1 << 14  # since versions 2 and 3
 _TCP = 0b11  # bind and connect, since version 4
@@ -56,3 +57,11 @@ def confine(folders: Iterable[str]) -> bool:
     restricted = call(_RESTRICT_SELF, rules, ctypes.c_uint32(0)) == 0
     os.close(rules)
     return restricted
+
+
+def die_with_parent(parent: int) -> None:
+    """Has the kernel kill this process when process `parent`, which started it, dies."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before
+            os._exit(1)

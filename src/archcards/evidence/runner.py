@@ -76,20 +76,31 @@ def run_chapters(chapters: Iterable[Chapter], root: Path, limits: Limits = Limit
     chapters = list(chapters)
     # Pages may not write compiled code beside the source; done here, none of them compiles it again.
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
-    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
-        return list(pool.map(lambda chapter: _run(chapter, root, limits), chapters))
+    running: set[_Process] = set()
+    pool = ThreadPoolExecutor(max(1, os.cpu_count() or 1))
+    try:
+        runs = list(pool.map(lambda chapter: _run(chapter, root, limits, running), chapters))
+    except BaseException:  # Ctrl-C, say: leave no process behind
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(running):
+            process.kill()
+        raise
+    pool.shutdown()
+    return runs
 
 
-def _run(chapter: Chapter, root: Path, limits: Limits) -> Run:
+def _run(chapter: Chapter, root: Path, limits: Limits, running: set[_Process]) -> Run:
     if not chapter.blocks:
         return Run(chapter, (), ())
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="archcards-", ignore_cleanup_errors=True) as folder:
         process = _Process(chapter, root, limits, Path(folder))
+        running.add(process)
         try:
             process.follow()
         finally:
             process.kill()
+            running.discard(process)
         return Run(chapter, process.blocks(), tuple(process.problems), time.perf_counter() - begun)
 
 
@@ -116,7 +127,7 @@ class _Process:
         self.messages: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
         job = {
-            "path": chapter.path, "root": str(root), "free": [str(folder), drawings],
+            "path": chapter.path, "root": str(root), "parent": os.getpid(), "free": [str(folder), drawings],
             "limit": limits.seconds, "memory": limits.memory, "code": _code_lines(chapter),
             "blocks": [
                 {"line": f.line, "first": f.first, "code": f.code, "transcript": f.transcript}

@@ -22,6 +22,7 @@ import warnings
 from types import ModuleType, TracebackType
 from typing import Any
 
+from .confine import confine, die_with_parent
 from .record import Event, Failure, Fact, Output, Recorder, recording
 
 __all__ = ["main"]
@@ -272,10 +273,10 @@ def _limit_resources(memory: int) -> None:
 def main() -> None:
     """Runs the page that standard input describes."""
     job = json.loads(sys.stdin.buffer.read())
+    die_with_parent(job["parent"])
     channel = _Channel()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _limit_resources(job["memory"])
-    from .confine import confine
     from .guards import arm  # imports NumPy, under the limits
 
     confine(job["free"])
