@@ -76,6 +76,17 @@ def test_tables_have_captions_and_scopes(demo):
     assert table.count('scope="col"') == 3 and table.count('scope="row"') == 4
 
 
+def test_a_derivation_shows_reasons_sizes_and_its_refuted_control(demo):
+    page = demo.page("part/every-component")
+    proof = page[page.index('<figure class="ac-derivation"') :]
+    proof = proof[: proof.index("</figure>")]
+    assert proof.count("<li") == 3 and proof.count("<math") >= 5
+    text = plain_text(proof)
+    assert text.index("read after the write") < text.index("distribute") < text.index("the key has length one")
+    assert "proved equal to the one before, entry by entry, at" in text
+    assert "forgets to take off what was stored" in text and "Refuted by" in text
+
+
 def test_figures_are_drawings_that_say_what_they_show(demo):
     page = demo.page("part/every-component")
     [drawing] = re.findall(r'<div class="ac-drawing"><svg[^>]*>', page)

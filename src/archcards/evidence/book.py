@@ -129,12 +129,19 @@ def read_book(docs: Path) -> list[Chapter]:
 
 
 def prove(
-    docs: str | Path, *, only: Iterable[str] | None = None, limits: Limits = Limits(), root: str | Path | None = None
+    docs: str | Path,
+    *,
+    only: Iterable[str] | None = None,
+    limits: Limits = Limits(),
+    root: str | Path | None = None,
+    earlier: Verdict | None = None,
 ) -> Verdict:
     """Reads, runs and judges the book in the folder `docs`.
 
     `only` are the paths (`docs/part/page.md`) of the pages to judge, all unless told; `root` is the
-    repository, into which no page may write: the folder that holds `docs` unless told.
+    repository, into which no page may write: the folder that holds `docs` unless told. A page whose
+    text is that of an `earlier` verdict, and which ran well there, is judged anew but not run again:
+    for a preview, as long as no code has changed.
     """
     begun = time.perf_counter()
     docs = Path(docs).resolve()
@@ -147,7 +154,10 @@ def prove(
         doubles[problem.path].append(problem)
     sources, problems = read_sources(f"{docs.name}/sources.yml", docs / "sources.yml")
     names = read_names(docs / "names.txt")
-    runs = run_chapters(chapters, root, limits)
+    before = [page.run for page in earlier.pages.values()] if earlier else []
+    ran = {run.chapter: run for run in before if run.complete and not run.problems}
+    ran |= {run.chapter: run for run in run_chapters([c for c in chapters if c not in ran], root, limits)}
+    runs = [ran[chapter] for chapter in chapters]
     fronts = [read_front_matter(c, sources) for c in chapters]
     build = _build_facts(fronts, runs)
     pages = {}

@@ -77,9 +77,9 @@ class Book:
     pages: Mapping[str, BookPage]
 
     @classmethod
-    def prove(cls, docs: Path) -> Book:
-        """Runs and judges every page under `docs`."""
-        verdict = prove(docs)
+    def prove(cls, docs: Path, earlier: Verdict | None = None) -> Book:
+        """Runs and judges every page under `docs`; see `archcards.evidence.book.prove`."""
+        verdict = prove(docs, earlier=earlier)
         uris = {path: path.split("/", 1)[1] for path in verdict.pages}
         return cls(verdict, {uris[path]: BookPage(page, uris[path]) for path, page in verdict.pages.items()})
 

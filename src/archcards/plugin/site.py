@@ -23,6 +23,7 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
+import archcards
 from archcards.evidence.book import Verdict
 from archcards.evidence.problem import Problem
 
@@ -57,6 +58,8 @@ class ArchitectureCards(BasePlugin[Options]):
         self.serving = False
         self.exit = contextlib.ExitStack()
         self.warnings = _Warnings()
+        self.earlier: tuple[object, Verdict] | None = None
+        """While serving: the state of the code, and the verdict it led to."""
 
     # Before the build
 
@@ -98,7 +101,12 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def _prove(self) -> Book:
         try:
-            return Book.prove(self.docs)
+            if not self.serving:
+                return Book.prove(self.docs)
+            code = _state_of(self._watched())
+            book = Book.prove(self.docs, self.earlier[1] if self.earlier and self.earlier[0] == code else None)
+            self.earlier = code, book.verdict
+            return book
         except Exception as error:
             if not self.serving:
                 raise
@@ -307,8 +315,14 @@ class ArchitectureCards(BasePlugin[Options]):
     # While writing
 
     def on_serve(self, server, *, config: MkDocsConfig, builder):
-        server.watch(str(self.root / "src"))
+        for folder in self._watched():
+            server.watch(str(folder))
         return server
+
+    def _watched(self) -> list[Path]:
+        """Folders beside `docs` on which pages depend."""
+        folders = (self.root / "src", self.root / "results", Path(archcards.__file__).parent)
+        return [folder for folder in folders if folder.is_dir()]
 
 
 def _address(target: BookPage | None, anchor: str, page: Page, files: Files) -> str:
@@ -358,6 +372,17 @@ class _Warnings(logging.Handler):
             logger.setLevel(level)
             for handler in handlers:
                 handler.setLevel(handlers[handler])
+
+
+def _state_of(folders: list[Path]) -> list[tuple[str, int, int]]:
+    """What tells whether a file has changed."""
+    return sorted(
+        (str(path), found.st_mtime_ns, found.st_size)
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix != ".pyc" and not path.is_dir()
+        for found in [path.stat()]
+    )
 
 
 def _addresses(config: MkDocsConfig) -> None:
