@@ -142,6 +142,23 @@ def test_leading_axes_are_kept():
     assert (with_global(heads, [1])[1] == with_global(heads[1], [1])).all()
 
 
+def test_what_is_added_to_nothing():
+    """A sink and a global token are read from their own position on, also where nothing else is."""
+    nothing = np.zeros((4, 4), dtype=bool)
+    assert with_sinks(nothing, 2).astype(int).tolist() == [
+        [1, 0, 0, 0],
+        [1, 1, 0, 0],
+        [1, 1, 0, 0],
+        [1, 1, 0, 0],
+    ]
+    assert with_global(nothing, [1]).astype(int).tolist() == [
+        [0, 0, 0, 0],
+        [1, 1, 0, 0],
+        [0, 1, 0, 0],
+        [0, 1, 0, 0],
+    ]
+
+
 def test_a_mask_is_not_written_to():
     mask = sliding_window(4, window=1)
     with_sinks(mask, 2), with_global(mask, [1])
