@@ -176,6 +176,11 @@ PROOFS = {
         [("exp(x / 2 + y / 3) ** 6", "start"), ("exp(3 * x) * exp(y) ** 2", "the exponents add")],
         {"control": ("exp(3 * x) * exp(y)", "one exponent too few")},
     ),
+    "decimals are exact": (
+        {"x": ()},
+        [("0.1 * x + 0.2 * x", "start"), ("0.3 * x", "three tenths")],
+        {"control": ("0.31 * x", "not quite")},
+    ),
     "a half angle": (
         {"x": ()},
         [("1 - cos(x)", "start"), ("2 * sin(x / 2)**2", "the double angle")],
@@ -248,6 +253,8 @@ FALSE = {
     "the logarithm of a sum": ({"a": (), "b": ()}, "log(a + b)", "log(a) + log(b)", {"positive": ["a", "b"]}),
     "exp of a product": ({"a": (), "b": ()}, "exp(a * b)", "exp(a) * exp(b)", {}),
     "a minimum taken for its first": ({"a": (), "b": ()}, "min(a, b)", "a", {}),
+    "a decimal taken for another": ({"x": ()}, "0.5 * x + exp(1 / 3)", "x / 3 + exp(0.5)", {}),
+    "fractions alone": ({"x": ()}, "1 / 3", "0.5", {}),
     "far below the other terms": ({"x": ()}, "1000000 * x", "1000000 * x + 2 * x", {"given": ["x**2 == 2"]}),
 }
 

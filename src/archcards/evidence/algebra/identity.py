@@ -8,6 +8,9 @@ with the relations that these functions satisfy:
 - r**q = b for the q-th root r of b;
 - |x|² = x², and for the positive part p = max(x, 0): p² = p x.
 
+Each relation has a power of its own indeterminate in front, so that together they are a Gröbner
+basis as they stand.
+
 What is left are rational functions over the rational numbers. Two are equal if the numerator of
 their difference lies in the ideal of all the relations, those of the functions and those that were
 given; a Gröbner basis decides it. Denominators are taken to be different from zero.
@@ -30,7 +33,12 @@ from .expressions import Arithmetic, ExpressionError
 
 __all__ = ["all_zero", "exact"]
 
-_positive_part = sympy.Function("positive_part")
+
+class _positive_part(sympy.Function):  # a function's name, as SymPy has them
+    """max(x, 0), which SymPy is not to compare or rewrite."""
+
+    is_real = True
+    is_nonnegative = True
 
 
 def exact() -> Arithmetic:
@@ -120,19 +128,19 @@ class _Indeterminates:
         if e.is_Add or e.is_Mul:
             return e.func(*map(self.replace, e.args))
         if isinstance(e, sympy.exp):
-            return self._exponential(self._canonical(self.replace(e.args[0])))
+            return self._exponential(self.replace(e.args[0]))
         if e is sympy.E:
             return self._exponential(sympy.Integer(1))
         if e.is_Pow:
             return self._power(self.replace(e.base), e.exp)
         if isinstance(e, sympy.sin | sympy.cos):
-            cosine, sine = self._direction(self._canonical(self.replace(e.args[0])))
+            cosine, sine = self._direction(self.replace(e.args[0]))
             return sine if isinstance(e, sympy.sin) else cosine
         argument = self._canonical(self.replace(e.args[0])) if len(e.args) == 1 else None
         if isinstance(e, sympy.log):
             return self._logarithm(argument)
         if isinstance(e, sympy.Abs):
-            return self._symbol("abs", self._without_sign(argument)[0], lambda r, x: r**2 - x**2)
+            return self._absolute(argument)
         if isinstance(e, _positive_part):
             return self._positive_part(argument)
         raise ExpressionError(f"{e} has no algebra")
@@ -148,21 +156,34 @@ class _Indeterminates:
         return self._symbols[key]
 
     def _canonical(self, argument: Any) -> Any:
-        """One form for equal arguments: expanded, in lowest terms, reduced by what is given."""
-        if not argument.is_polynomial():
-            argument = sympy.cancel(argument)
-        numerator, denominator = sympy.fraction(sympy.together(sympy.expand(argument)))
-        numerator = sympy.expand(numerator)
-        if self.known and not numerator.is_Rational:
-            numerator = _reduced(numerator, self.known)
-        return sympy.expand(numerator) / denominator if not denominator.is_Rational else sympy.expand(numerator / denominator)
+        """One form for equal arguments: in lowest terms, and reduced by what is given."""
+        numerator, denominator = sympy.fraction(sympy.cancel(argument))
+        return self._reduced(numerator) / denominator
+
+    def _reduced(self, polynomial: Any) -> Any:
+        polynomial = sympy.expand(polynomial)
+        return polynomial if polynomial.is_Rational or not self.known else _reduced(polynomial, self.known)
 
     def _terms(self, argument: Any) -> Iterable[tuple[Any, Any]]:
-        """The argument as a sum of rational coefficients times what cannot be taken apart."""
-        numerator, denominator = sympy.fraction(argument) if not argument.is_polynomial() else (argument, sympy.Integer(1))
-        for term in sympy.Add.make_args(sympy.expand(numerator)):
-            coefficient, rest = (term / denominator).as_coeff_Mul()
-            yield coefficient, rest
+        """The argument as a sum of rational coefficients times what cannot be taken apart.
+
+        Terms over the same denominator are divided by it, so that x/d + x and (x + d x)/d agree.
+        """
+        over: dict[Any, Any] = {}
+        for term in sympy.Add.make_args(sympy.expand(argument)):
+            numerator, denominator = _fraction(term)
+            over[denominator] = over.get(denominator, 0) + numerator
+        whole, broken = over.pop(sympy.S.One, sympy.S.Zero), []
+        for denominator, numerator in over.items():
+            numerator, denominator = _fraction(sympy.cancel(numerator / denominator))
+            if denominator == 1:
+                whole += numerator
+                continue
+            [quotient], rest = sympy.reduced(numerator, [denominator])
+            whole += quotient
+            broken += [term / denominator for term in sympy.Add.make_args(sympy.expand(rest))]
+        for term in [*sympy.Add.make_args(self._reduced(whole)), *broken]:
+            yield term.as_coeff_Mul()
 
     def _whole(self, kind: str, coefficient: Any, rest: Any) -> tuple[int, int]:
         """The coefficient as a whole number of the smallest fraction of `rest` in use."""
@@ -186,7 +207,7 @@ class _Indeterminates:
             return base**exponent
         if not exponent.is_Rational:
             exponent = self.replace(exponent)
-            return self._exponential(self._canonical(exponent * self._logarithm(self._canonical(base))))
+            return self._exponential(exponent * self._logarithm(self._canonical(base)))
         base = self._canonical(base)
         simple = base**exponent
         if simple.is_Rational or (simple.is_Pow and simple.exp.is_Integer) or simple.is_Symbol:
@@ -199,7 +220,19 @@ class _Indeterminates:
 
     def _root(self, base: Any, exponent: Any) -> Any:
         degree = int(exponent.q)
+        numerator, denominator = sympy.fraction(base)
+        if degree == 2 and not denominator.is_Rational:  # sqrt(n / d) = sqrt(n d) / |d|
+            root = self._root(sympy.expand(numerator * denominator), sympy.Rational(1, 2))
+            return (root / self._absolute(denominator)) ** int(exponent.p)
         return self._symbol(f"root{degree}", base, lambda r, b: r**degree - b) ** int(exponent.p)
+
+    def _absolute(self, argument: Any) -> Any:
+        parts = [self._without_sign(part)[0] for part in sympy.fraction(argument)]
+        over, under = (
+            sympy.Abs(part) if part.is_Rational or part.is_positive
+            else self._symbol("abs", part, lambda r, x: r**2 - x**2) for part in parts
+        )  # fmt: skip
+        return over / under
 
     def _direction(self, angle: Any) -> tuple[Any, Any]:
         cosine, sine = sympy.Integer(1), sympy.Integer(0)
@@ -223,16 +256,30 @@ class _Indeterminates:
         return total
 
     def _without_sign(self, argument: Any) -> tuple[Any, bool]:
-        """The argument or its opposite, whichever SymPy prefers, and whether it was turned round."""
-        turned = argument.could_extract_minus_sign()
-        return (sympy.expand(-argument) if turned else argument), turned
+        """The argument or its opposite, so that both give the same, and whether it was turned round."""
+        numerator, denominator = sympy.fraction(argument)
+        generators = sorted(argument.free_symbols, key=str)
+        turned = sympy.Poly(numerator, *generators).LC() < 0 if generators else argument < 0
+        return (sympy.expand(-numerator) / denominator if turned else argument), bool(turned)
 
     def _positive_part(self, argument: Any) -> Any:
         if argument.is_Rational:
             return max(argument, sympy.Integer(0))
         upright, turned = self._without_sign(argument)
-        part = self._symbol("positive", upright, lambda r, x: r**2 - r * x)
+        numerator, denominator = sympy.fraction(upright)
+        # max(n / d, 0) = max(n d, 0) / d², which needs no division in its relation.
+        scaled = sympy.expand(numerator * denominator)
+        part = self._symbol("positive", scaled, lambda r, x: r**2 - r * x) / denominator**2
         return part - upright if turned else part  # max(-x, 0) = max(x, 0) - x
+
+
+def _fraction(e: Any) -> tuple[Any, Any]:
+    """Numerator and denominator, the latter without a common factor of its coefficients."""
+    numerator, denominator = sympy.fraction(e)
+    if denominator.is_Rational:
+        return numerator / denominator, sympy.S.One
+    number, denominator = sympy.primitive(denominator)
+    return numerator / number, denominator
 
 
 def _reduced(numerator: Any, known: list[Any]) -> Any:

@@ -52,7 +52,7 @@ def precise() -> Arithmetic:
 
     names = {"exp": context.exp, "log": context.log, "sqrt": context.sqrt, "sin": context.sin, "cos": context.cos}
     return Arithmetic(
-        context.mpf,
+        context.convert,
         {name: real(function) for name, function in names.items()} | {"abs": abs},
         maximum=max, divide=_divide, power=_precise_power(real(context.power)), sum_between=_sum_between,
     )  # fmt: skip

@@ -1,0 +1,104 @@
+"""The prover proves what is true for all arguments, and never what is false in numbers."""
+
+import math
+
+import pytest
+import sympy
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from archcards.evidence.algebra.expressions import parse, scalar
+from archcards.evidence.algebra.identity import all_zero, exact
+
+SYMBOLS = {name: scalar(sympy.Symbol(name, real=True)) for name in "xyz"}
+
+
+def equal(left, right, given=()):
+    def value(source):
+        return parse(source).evaluate(exact(), SYMBOLS).rows[0][0]
+
+    relations = [value(a) - value(b) for a, b in (equation.split("==") for equation in given)]
+    return all_zero([value(left) - value(right)], relations)
+
+
+def in_numbers(source, point):
+    """Python's own arithmetic, which knows nothing of the package."""
+    return eval(source, {"exp": math.exp, "sin": math.sin, "cos": math.cos, "sqrt": math.sqrt, "abs": abs,
+                         "max": max, "min": min, **dict(zip("xyz", point, strict=True))})  # fmt: skip
+
+
+POINTS = [(0.5, -1.25, 0.75), (-0.4, 0.3, 1.1), (1.3, 0.9, -0.6), (0.2, -0.7, -1.4)]
+
+expressions = st.recursive(
+    st.sampled_from(["x", "y", "z", "2", "(x - y)", "x * z", "(1 / 2)"]),
+    lambda inner: st.one_of(
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner),
+        st.builds("{}({})".format, st.sampled_from(["exp", "sin", "cos", "abs"]), inner),
+        st.builds("sqrt(1 + ({})**2)".format, inner),
+        st.builds("({}) / (2 + cos({}))".format, inner, inner),
+        st.builds("{}({}, {})".format, st.sampled_from(["max", "min"]), inner, inner),
+    ),
+    max_leaves=3,
+)
+
+TRUE = [
+    ("({a} + {b})**2", "{a}**2 + 2 * {a} * {b} + {b}**2"),
+    ("exp({a} + {b})", "exp({a}) * exp({b})"),
+    ("exp(2 * ({a}))", "exp({a}) / exp(-({a}))"),
+    ("exp(({a}) / 3)**3", "exp({a})"),
+    ("sin({a} + {b})", "sin({a}) * cos({b}) + cos({a}) * sin({b})"),
+    ("cos(3 * ({a}))", "4 * cos({a})**3 - 3 * cos({a})"),
+    ("sin(({a}) / 2)**2", "(1 - cos({a})) / 2"),
+    ("sqrt(1 + ({a})**2)**4", "(1 + ({a})**2)**2"),
+    ("abs({a})**2 * abs({b})**2", "(({a}) * ({b}))**2"),
+    ("max({a}, {b}) + min({a}, {b})", "{a} + {b}"),
+    ("max({a}, {b}) * min({a}, {b})", "({a}) * ({b})"),
+    ("max({a}, {b})", "max({b}, {a})"),
+    ("1 / (2 + cos({a})) - 1 / (3 + cos({b}))", "(1 + cos({b}) - cos({a})) / ((2 + cos({a})) * (3 + cos({b})))"),
+]
+
+
+@settings(max_examples=4, deadline=None)
+@pytest.mark.parametrize(("left", "right"), TRUE)
+@given(a=expressions, b=expressions)
+def test_what_is_true_for_all_arguments_is_proved(left, right, a, b):
+    a, b = f"({a})", f"({b})"
+    left, right = left.format(a=a, b=b), right.format(a=a, b=b)
+    for point in POINTS:  # the templates themselves are checked, in numbers
+        assert in_numbers(left, point) == pytest.approx(in_numbers(right, point), rel=1e-6, abs=1e-6)
+    assert equal(left, right)
+
+
+@settings(max_examples=25, deadline=None)
+@given(left=expressions, right=expressions)
+def test_what_differs_in_numbers_is_never_proved(left, right):
+    differences = [in_numbers(left, p) - in_numbers(right, p) for p in POINTS]
+    assume(max(map(abs, differences)) > 1e-6)
+    assert not equal(left, right)
+
+
+def test_relations_are_used_and_no_more_than_they_say():
+    unit = ["x * x + y * y == 1"]
+    assert equal("(x * x + y * y)**3 * z", "z", unit)
+    assert equal("x**4 - y**4", "x**2 - y**2", unit)
+    assert not equal("x", "1", unit)
+    assert not equal("x + y", "1", unit)
+    assert equal("exp(x * x) * exp(y * y)", "exp(1)", unit)
+
+
+def test_a_relation_that_has_to_be_divided_is_used():
+    assert equal("x / y", "z", ["x * y == z * y * y"])
+    assert not equal("x", "z * y", ["x * y == z * y * y"])  # not where y is zero
+
+
+def test_integers_between_symbols_are_summed_as_by_hand():
+    x = sympy.Symbol("x", real=True)
+    for power in range(5):
+        closed = parse(f"sum(i, 2, x, i**{power} + 1)").evaluate(exact(), {"x": scalar(x)}).rows[0][0]
+        for n in range(1, 8):
+            assert closed.subs(x, n) == sum(i**power + 1 for i in range(2, n + 1))
+
+
+def test_the_root_of_a_negative_number_is_beyond_the_algebra():
+    assert not equal("sqrt(-1) * x", "x")
+    assert not equal("sqrt(-(x**2) - 1)", "sqrt(-(x**2) - 1) + x")
