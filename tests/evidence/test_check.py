@@ -71,7 +71,7 @@ def test_the_error_is_relative_above_one_and_absolute_below():
         ([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.0]], {}, "differ in length"),
         ((np.ones(2), np.ones(2)), (np.ones(2), np.ones(2)), {}, "tuple of several values"),
         (np.ma.masked_array([1.0, 2.0], [False, True]), [1.0, 2.0], {}, "masked array"),
-        ([True, False], [1.0, 0.0], {}, "truth values and real numbers"),
+        ([True, False], [1.0, 0.0], {}, "mix truth values and real numbers"),
         (2**60 + 1, float(2**60), {"controls": {"c": lambda: 0.0}}, "too large"),
         ([1.0, 2.0], [1.0, 2.0], {"tolerance": 0}, "tolerance"),
         ([1.0, 2.0], [1.0, 2.0], {"tolerance": -1e-11}, "tolerance"),

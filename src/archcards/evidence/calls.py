@@ -38,7 +38,7 @@ class Call:
 
 
 def find_call(page: str | None, *, fallback: int = 1) -> Call:
-    """Finds the call that led here: in `page`, or, without one, in the first frame outside this package.
+    """Finds the call that led here: in `page`, or, without one, in the first frame outside.
 
     Where no frame belongs to the page (a thread that the page started), the line is `fallback`.
     """

@@ -65,8 +65,7 @@ def numbers(what: str, value: Any) -> np.ndarray:
         raise NotComparable(f"{what} is a masked array, which hides entries: compare its data")
     if isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
         return np.array(int(value), dtype=object)
-    if isinstance(value, tuple | list) and any(isinstance(item, tuple) or np.ndim(item) and isinstance(value, tuple)
-                                               for item in value):  # fmt: skip
+    if _several(value):
         raise NotComparable(f"{what} is a tuple of several values: check each on its own")
     try:
         array = np.array(value)
@@ -86,6 +85,14 @@ def numbers(what: str, value: Any) -> np.ndarray:
     return array
 
 
+def _several(value: Any) -> bool:
+    """Whether it is a tuple of arrays, or holds tuples, such as an output with its state."""
+    if not isinstance(value, tuple | list):
+        return False
+    inside = tuple if isinstance(value, list) else tuple | list | np.ndarray
+    return any(isinstance(item, inside) for item in value)
+
+
 def shared(actual: Any, expected: Any) -> bool:
     """Whether both are the same object, or arrays on the same memory."""
     if isinstance(actual, np.ndarray) and isinstance(expected, np.ndarray):
@@ -95,13 +102,18 @@ def shared(actual: Any, expected: Any) -> bool:
             return np.may_share_memory(actual, expected)
     if isinstance(actual, Real | np.generic):
         # Small integers and truth values are one object each, whoever computed them.
-        small = isinstance(actual, bool | np.bool_) or isinstance(actual, Integral) and -6 < actual < 257
+        truth = isinstance(actual, bool | np.bool_)
+        small = truth or (isinstance(actual, Integral) and -6 < actual < 257)
         return actual is expected and not small
     return actual is expected
 
 
 def compare(
-    actual: np.ndarray, expected: np.ndarray, what: str = "the actual value", *, allow_infinite: bool = False
+    actual: np.ndarray,
+    expected: np.ndarray,
+    what: str = "the actual value",
+    *,
+    allow_infinite: bool = False,
 ) -> Comparison:
     """Compares two arrays that `numbers` made.
 
@@ -113,7 +125,7 @@ def compare(
         raise NotComparable(f"{what} has shape {actual.shape}, and {expected.shape} was expected")
     kinds = {_kind(actual), _kind(expected)}
     if kinds == {"truth", "real"}:
-        raise NotComparable(f"{what} and the expected one are truth values and real numbers: convert one")
+        raise NotComparable(f"{what} and the expected one mix truth values and real numbers")
     if "real" not in kinds:
         return _exactly(actual, expected, truth=kinds == {"truth"})
     actual, expected = _as_float(what, actual), _as_float("the expected value", expected)
@@ -124,7 +136,8 @@ def compare(
     if infinite.any():
         if not allow_infinite:
             raise NotComparable(
-                f"there is an infinity at {_place(infinite)}: say allow_infinite=True if it belongs there"
+                f"there is an infinity at {_place(infinite)}: "
+                "say allow_infinite=True if it belongs there"
             )
         apart = infinite & (actual != expected)
         if apart.any():
@@ -147,7 +160,8 @@ def _exactly(actual: np.ndarray, expected: np.ndarray, *, truth: bool) -> Compar
     if not differ.any():
         return Comparison(0.0, "0", True, "")
     worst = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(differ)))[: differ.ndim]
-    came = f"expected {expected[worst]}, got {actual[worst]}" + (f" at {_index(worst)}" if worst else "")
+    where = f" at {_index(worst)}" if worst else ""
+    came = f"expected {expected[worst]}, got {actual[worst]}{where}"
     if truth:
         count = int(differ.sum())
         return Comparison(float(count), f"{count:,} {'entry' if count == 1 else 'entries'}", True, came)

@@ -92,8 +92,10 @@ def draw_mask(
     for i, j in np.ndindex(rows, columns):
         wrong = mask[i, j] != right[i, j]
         fill = (WARN if wrong else ACCENT) if mask[i, j] else "none"
-        ax.add_patch(_cell(j, i, facecolor=fill, edgecolor=WARN if wrong else FAINT, lw=1.5 if wrong else 0.8))
-    ax.set(xlim=(-0.1, columns + 0.1), ylim=(rows + 0.1, -0.1), aspect="equal", xlabel="key", ylabel="query")
+        edge, width = (WARN, 1.5) if wrong else (FAINT, 0.8)
+        ax.add_patch(_cell(j, i, facecolor=fill, edgecolor=edge, linewidth=width))
+    ax.set(xlim=(-0.1, columns + 0.1), ylim=(rows + 0.1, -0.1), aspect="equal")
+    ax.set(xlabel="key", ylabel="query")
     ax.set_xticks(np.arange(columns) + 0.5, range(columns) if keys is None else keys)
     ax.set_yticks(np.arange(rows) + 0.5, range(rows) if queries is None else queries)
     ax.tick_params(length=0)

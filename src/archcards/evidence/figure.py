@@ -124,7 +124,8 @@ def _rename_ids(root: ET.Element, name: str) -> None:
     for element in root.iter():
         for key, value in element.attrib.items():
             references = _REFERENCE.findall(value) + ([value[1:]] if key == _HREF else [])
-            used |= {old: f"{name}-{len(used) + n}" for n, old in enumerate(references) if old not in used}
+            for old in references:
+                used.setdefault(old, f"{name}-{len(used)}")
     for element in root.iter():
         for key, value in list(element.attrib.items()):
             if key == "id":

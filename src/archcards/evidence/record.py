@@ -66,8 +66,7 @@ class Event:
 
     def to_json(self) -> dict[str, Any]:
         """The event as plain JSON values, `kind` first; `event_from_json` restores an equal event."""
-        plain = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.metadata.get("json", True)}
-        return {"kind": self.kind} | plain
+        return {"kind": self.kind} | _plain_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +134,11 @@ class Check(Event):
     def __repr__(self) -> str:
         mark = "✓" if self.passed else "✗"
         how = "exactly" if self.tolerance is None else f"within {self.tolerance:.0e}"
-        told = [f"{m.name}: off by {m.shown}, {'caught' if m.caught else 'NOT CAUGHT'}" for m in self.controls]
-        return "\n    ".join([f"{mark} {self.claim} ({how})", *told, *self.reasons])
+        lines = [f"{mark} {self.claim} ({how})"]
+        for mistake in self.controls:
+            verdict = "caught" if mistake.caught else "NOT CAUGHT"
+            lines.append(f"{mistake.name}: off by {mistake.shown}, {verdict}")
+        return "\n    ".join([*lines, *self.reasons])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +206,11 @@ class Derivation(Event):
         return "\n    ".join([*lines, *self.reasons])
 
     def _repr_markdown_(self) -> str:
-        lines = [f"& {'= ' if s.status != 'start' else ''}{s.tex} && \\text{{{s.reason}}}" for s in self.steps]
+        signs = ["", *("= " for _ in self.steps[1:])]
+        lines = [
+            f"& {sign}{step.tex} && \\text{{{step.reason}}}"
+            for sign, step in zip(signs, self.steps, strict=True)
+        ]
         return "$$\\begin{aligned}" + " \\\\ ".join(lines) + "\\end{aligned}$$"
 
 
@@ -318,8 +324,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.metadata.get("json", True)}
+        return _plain_fields(value)
     return value
+
+
+def _plain_fields(item: Any) -> dict[str, Any]:
+    kept = [f.name for f in fields(item) if f.metadata.get("json", True)]
+    return {name: _plain(getattr(item, name)) for name in kept}
 
 
 class Recorder:
@@ -358,7 +369,7 @@ class Recorder:
         self.events.append(event)
 
     def refuse(self, reason: str) -> None:
-        """Says why a piece of evidence cannot be accepted: a `Failure` on a page, else a `ValueError`."""
+        """Says why something cannot be accepted: a `Failure` on a page, else a `ValueError`."""
         if self.raises:
             raise ValueError(reason)
         self.emit(Failure(line=self.call().line, reason=reason))

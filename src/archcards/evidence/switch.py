@@ -39,8 +39,10 @@ def switch(
 
     Example:
         >>> from archcards.evidence import check
-        >>> held = check("the mean", np.mean([1, 2, 6]), 3.0, controls={"the median": lambda: np.median([1, 2, 6])})
-        >>> [(option.name, option.error, option.rows) for option in switch(held, caption="A mean.").options]
+        >>> data = [1, 2, 6]
+        >>> median = {"the median": lambda: np.median(data)}
+        >>> shown = switch(check("the mean", np.mean(data), 3.0, controls=median), caption="A mean.")
+        >>> [(option.name, option.error, option.rows) for option in shown.options]
         [('correct', '', (('3.00',),)), ('the median', '0.33', (('2.00',),))]
     """
     recorder = current_recorder()
@@ -65,7 +67,8 @@ def _switch(check: Any, caption: Any, show: Any, labels: Any, line: int, name: s
     shape = arrays[0].shape
     for mistake, array in zip(check.controls, arrays[1:], strict=True):
         if array.shape != shape:
-            raise ValueError(f"{mistake.name!r} shows shape {array.shape}, and the correct output {shape}")
+            told = f"shape {array.shape}, and the correct output {shape}"
+            raise ValueError(f"{mistake.name!r} shows {told}")
     if all(np.array_equal(arrays[0], array, equal_nan=True) for array in arrays[1:]):
         raise ValueError("what is shown is the same for every mistake: show another part")
     decimals, shades = _decimals(arrays), _shades(arrays)
@@ -88,7 +91,8 @@ def _shown(value: np.ndarray, show: Callable[[np.ndarray], Any] | None) -> np.nd
     if array.dtype.kind not in "biuf" or array.size == 0:
         raise ValueError(f"it shows real numbers, and it is {array.dtype} of shape {array.shape}")
     if array.ndim > 2 or max(array.shape, default=1) > LARGEST:
-        raise ValueError(f"it shows at most {LARGEST} by {LARGEST}, and this is {array.shape}: reduce it with show=")
+        most = f"{LARGEST} by {LARGEST}"
+        raise ValueError(f"it shows at most {most}, and this is {array.shape}: reduce it with show=")
     return np.atleast_2d(array)
 
 

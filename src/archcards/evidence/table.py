@@ -56,7 +56,8 @@ def _table(columns: Any, rows: Any, caption: Any, line: int) -> Table:
         raise ValueError(f"columns must be a list of names, and it is {columns!r}")
     named = [(column, "") if isinstance(column, str) else tuple(column) for column in columns]
     for column in named:
-        if len(column) != 2 or not all(isinstance(part, str) for part in column) or not column[0].strip():
+        words = all(isinstance(part, str) for part in column)
+        if len(column) != 2 or not words or not column[0].strip():
             raise ValueError(f"a column is a name, or a name and a format, and it is {column!r}")
     names, formats = zip(*named, strict=True)
     if len(set(names)) < len(names):
@@ -71,11 +72,15 @@ def _table(columns: Any, rows: Any, caption: Any, line: int) -> Table:
               for n, row in enumerate(rows, start=1)]  # fmt: skip
     shown = [[_shown(item, spec, name) for item, spec, name in zip(row, formats, names, strict=True)]
              for row in values]  # fmt: skip
-    kinds = ["text" if any(isinstance(row[i], str | bool) for row in values) else "number" for i in range(len(names))]
+    kinds = [_kind(column) for column in zip(*values, strict=True)]
     return Table(
         line=line, columns=names, kinds=tuple(kinds), rows=tuple(map(tuple, shown)),
         values=tuple(map(tuple, values)), caption=caption,
     )  # fmt: skip
+
+
+def _kind(column: Sequence[Any]) -> str:
+    return "text" if any(isinstance(value, str | bool) for value in column) else "number"
 
 
 def _plain(value: Any, where: str) -> int | float | str | bool | None:

@@ -27,7 +27,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Arithmetic", "Expression", "ExpressionError", "Undefined", "Value", "apart", "parse", "scalar"]
+__all__ = [
+    "FUNCTIONS",
+    "Arithmetic",
+    "Expression",
+    "ExpressionError",
+    "Undefined",
+    "Value",
+    "apart",
+    "parse",
+    "scalar",
+]
 
 Rows = tuple[tuple[Any, ...], ...]
 
@@ -75,8 +85,8 @@ def scalar(x: Any) -> Value:
 class Arithmetic:
     """The functions in which one kind of numbers differs from another.
 
-    `number` makes one of these numbers from a float or a fraction; `functions` has `exp`, `log`, `sqrt`, `sin`, `cos`, `abs` of one number; `maximum` of two;
-    `power(base, exponent)`; and `sum_between(variable, low, high, term)` for bounds that are no
+    `number` makes one of these numbers from a float or a fraction; `functions` has `exp`, `log`,
+    `sqrt`, `sin`, `cos`, `abs` of one number; `maximum` of two; `power(base, exponent)`; and `sum_between(variable, low, high, term)` for bounds that are no
     integers, where `term` maps a number to a number.
     """
 
@@ -191,7 +201,8 @@ class _Evaluation:
             case ast.List(elts=items) if items:
                 return self._literal(items, scope)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
-                low, high = (self._integer(self.visit(side, scope), "a comparison") for side in (left, right))
+                low = self._integer(self.visit(left, scope), "a comparison")
+                high = self._integer(self.visit(right, scope), "a comparison")
                 return scalar(int(_COMPARISONS[type(op)](low, high)))
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self._call(name, args, scope)
@@ -208,7 +219,8 @@ class _Evaluation:
                 if right.is_scalar:
                     return left.map(lambda x: x * right.rows[0][0])
                 raise ExpressionError(
-                    f"* takes a scalar, and the shapes are {_told(left)} and {_told(right)}: use @ or hadamard"
+                    f"* takes a scalar, and the shapes are {_told(left)} and {_told(right)}: "
+                    "use @ or hadamard"
                 )
             case ast.MatMult():
                 return self.product(left, right)
@@ -280,7 +292,8 @@ class _Evaluation:
 
     def _repeated(self, name: str, args: list[ast.expr], scope: dict[str, Value]) -> Value:
         if len(args) != 4 or not isinstance(args[0], ast.Name):
-            raise ExpressionError(f"{name} takes an index, two bounds and a term: {name}(i, 0, n - 1, x[i])")
+            how = f"{name}(i, 0, n - 1, x[i])"
+            raise ExpressionError(f"{name} takes an index, two bounds and a term: {how}")
         index, term = args[0].id, args[3]
         if index in scope:
             raise ExpressionError(f"the index {index} of {name} is already a symbol")
@@ -291,7 +304,10 @@ class _Evaluation:
             for value in values:
                 if name == "prod" and not value.is_scalar:
                     raise ExpressionError("prod takes scalars: the order of matrices would not be said")
-                total = self.add(total, value) if name == "sum" else scalar(total.rows[0][0] * value.rows[0][0])
+                if name == "sum":
+                    total = self.add(total, value)
+                else:
+                    total = scalar(total.rows[0][0] * value.rows[0][0])
             return total
         if name == "prod":
             raise ExpressionError("the bounds of prod must be integers at the stated sizes")
@@ -320,7 +336,8 @@ class _Evaluation:
 
     def _diag(self, a: Value) -> Value:
         entries = self._vector(a, "diag").entries
-        return Value(tuple(tuple(x if i == j else 0 for j in range(len(entries))) for i, x in enumerate(entries)))
+        places = range(len(entries))
+        return Value(tuple(tuple(entries[i] if i == j else 0 for j in places) for i in places))
 
     def _eye(self, size: Value) -> Value:
         return self._diag(self._ones(size))
@@ -333,7 +350,8 @@ class _Evaluation:
 
     def _hadamard(self, a: Value, b: Value) -> Value:
         if a.shape != b.shape:
-            raise ExpressionError(f"hadamard takes equal shapes, and they are {_told(a)} and {_told(b)}")
+            told = f"{_told(a)} and {_told(b)}"
+            raise ExpressionError(f"hadamard takes equal shapes, and they are {told}")
         pairs = zip(a.rows, b.rows, strict=True)
         return Value(tuple(tuple(x * y for x, y in zip(*rows, strict=True)) for rows in pairs))
 

@@ -64,15 +64,20 @@ def _divide(a: Any, b: Any) -> Any:
 
 
 def _sum_between(name: str, low: Any, high: Any, term: Callable[[Any], Any]) -> Any:
-    """A sum of a polynomial in its index, in closed form: i**k has antidifference B_(k+1)(i) / (k+1)."""
+    """A sum of a polynomial in its index, in closed form.
+
+    i**k is the difference from i to i + 1 of B(i) / (k + 1), where B is Bernoulli's polynomial of
+    degree k + 1.
+    """
     index = sympy.Dummy(name)
     summand = sympy.expand(term(index))
     if not summand.is_polynomial(index):
         raise ExpressionError(f"the term of a sum between symbols must be a polynomial in {name}")
     total = sympy.Integer(0)
     for (power,), coefficient in sympy.Poly(summand, index).terms():
-        primitive = functools.partial(sympy.bernoulli, power + 1)
-        total += coefficient * (primitive(sympy.sympify(high) + 1) - primitive(sympy.sympify(low))) / (power + 1)
+        bernoulli = functools.partial(sympy.bernoulli, power + 1)
+        grown = bernoulli(sympy.sympify(high) + 1) - bernoulli(sympy.sympify(low))
+        total += coefficient * grown / (power + 1)
     return sympy.expand(total)
 
 
@@ -145,7 +150,9 @@ class _Indeterminates:
             return self._positive_part(argument)
         raise ExpressionError(f"{e} has no algebra")
 
-    def _symbol(self, kind: str, argument: Any, relation: Callable[[Any, Any], Any] | None = None) -> Any:
+    def _symbol(
+        self, kind: str, argument: Any, relation: Callable[[Any, Any], Any] | None = None
+    ) -> Any:
         key = kind, argument
         if key not in self._symbols:
             symbol = sympy.Symbol(f"{kind}({argument})", real=True)
@@ -162,7 +169,9 @@ class _Indeterminates:
 
     def _reduced(self, polynomial: Any) -> Any:
         polynomial = sympy.expand(polynomial)
-        return polynomial if polynomial.is_Rational or not self.known else _reduced(polynomial, self.known)
+        if polynomial.is_Rational or not self.known:
+            return polynomial
+        return _reduced(polynomial, self.known)
 
     def _terms(self, argument: Any) -> Iterable[tuple[Any, Any]]:
         """The argument as a sum of rational coefficients times what cannot be taken apart.
@@ -194,9 +203,9 @@ class _Indeterminates:
     def _exponential(self, argument: Any) -> Any:
         product = sympy.Integer(1)
         for coefficient, rest in self._terms(argument):
-            logarithm_of = next((a for (k, a), s in self._symbols.items() if k == "log" and s == rest), None)
-            if logarithm_of is not None:
-                product *= self._power(logarithm_of, coefficient)
+            taken = [a for (kind, a), s in self._symbols.items() if kind == "log" and s == rest]
+            if taken:
+                product *= self._power(taken[0], coefficient)
             elif coefficient != 0:
                 times, parts = self._whole("exp", coefficient, rest)
                 product *= self._symbol("exp", rest / parts) ** times
@@ -244,15 +253,17 @@ class _Indeterminates:
             s = self._symbol("sin", rest / parts, lambda s, _, c=c: s**2 + c**2 - 1)
             for _ in range(abs(times)):
                 turn = s if times > 0 else -s
-                cosine, sine = sympy.expand(cosine * c - sine * turn), sympy.expand(sine * c + cosine * turn)
+                cosine, sine = cosine * c - sine * turn, sine * c + cosine * turn
+                cosine, sine = sympy.expand(cosine), sympy.expand(sine)
         return cosine, sine
 
     def _logarithm(self, argument: Any) -> Any:
         total = sympy.Integer(0)
         expanded = sympy.expand_log(sympy.log(sympy.factor(argument)))
         for term in sympy.Add.make_args(expanded):
-            factors = [self._symbol("log", f.args[0]) if isinstance(f, sympy.log) else f for f in sympy.Mul.make_args(term)]
-            total += sympy.Mul(*factors)
+            for logarithm in term.atoms(sympy.log):
+                term = term.subs(logarithm, self._symbol("log", logarithm.args[0]))
+            total += term
         return total
 
     def _without_sign(self, argument: Any) -> tuple[Any, bool]:
@@ -284,7 +295,8 @@ def _fraction(e: Any) -> tuple[Any, Any]:
 
 def _reduced(numerator: Any, known: list[Any]) -> Any:
     relations = [k for k in known if k.is_polynomial()]
-    generators = sorted(set().union(numerator.free_symbols, *(k.free_symbols for k in relations)), key=str)
+    symbols = set().union(numerator.free_symbols, *(k.free_symbols for k in relations))
+    generators = sorted(symbols, key=str)
     ring = PolyRing(generators, sympy.QQ, grevlex)
     basis = _basis([ring.from_expr(sympy.expand(k)) for k in relations], ring)
     return ring.from_expr(numerator).rem(basis).as_expr() if basis else numerator
@@ -320,8 +332,8 @@ class _Ratio:
         return _Ratio(top * (1 / leading) ** -power, {f: n * -power for f, n in factors.items()})
 
     def _over(self, below: dict[PolyElement, int]) -> PolyElement:
-        missing = (f ** (n - self.below.get(f, 0)) for f, n in below.items() if n > self.below.get(f, 0))
-        return math.prod(missing, start=self.top)
+        missing = {f: n - self.below.get(f, 0) for f, n in below.items()}
+        return math.prod((f**n for f, n in missing.items() if n), start=self.top)
 
 
 def _ratio(e: Any, ring: PolyRing, seen: dict[Any, _Ratio]) -> _Ratio:
@@ -365,7 +377,8 @@ def _in_ideal_where_defined(
     """Tries again with an inverse for what is divided by, which makes the ideal larger."""
     inverse = sympy.Dummy("inverse")
     larger = PolyRing([inverse, *ring.symbols], sympy.QQ, lex)
-    product = math.prod((larger.from_expr(f.as_expr()) for f in sorted(divisors, key=str)), start=larger.one)
+    factors = (larger.from_expr(f.as_expr()) for f in sorted(divisors, key=str))
+    product = math.prod(factors, start=larger.one)
     invertible = larger.gens[0] * product - 1
     whole = _basis([*(larger.from_expr(b.as_expr()) for b in basis), invertible], larger)
     return not any(larger.from_expr(top.as_expr()).rem(whole) for top in tops)

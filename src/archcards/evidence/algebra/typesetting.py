@@ -137,7 +137,8 @@ class _Typesetter:
             case "dot":
                 return rf"{self._held(args[0], _FACTOR)} \cdot {self._held(args[1], _FACTOR)}", _DOT
             case "outer":
-                return rf"{self._held(args[0], _FACTOR)} {self._power(args[1], chr(92) + 'top')}", _FACTOR
+                transposed = self._power(args[1], r"\top")
+                return f"{self._held(args[0], _FACTOR)} {transposed}", _FACTOR
             case "hadamard":
                 return rf"{self._held(args[0], _FACTOR)} \odot {self._held(args[1], _FACTOR)}", _DOT
             case "eye":
@@ -157,4 +158,7 @@ def _open_ended(node: ast.expr) -> bool:
 
 
 def _is_sum(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("sum", "prod")
+    match node:
+        case ast.Call(func=ast.Name(id="sum" | "prod")):
+            return True
+    return False

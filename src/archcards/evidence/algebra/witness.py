@@ -50,11 +50,12 @@ def precise() -> Arithmetic:
 
         return at
 
-    names = {"exp": context.exp, "log": context.log, "sqrt": context.sqrt, "sin": context.sin, "cos": context.cos}
+    names = {name: getattr(context, name) for name in ("exp", "log", "sqrt", "sin", "cos")}
     return Arithmetic(
         context.convert,
         {name: real(function) for name, function in names.items()} | {"abs": abs},
-        maximum=max, divide=_divide, power=_precise_power(real(context.power)), sum_between=_sum_between,
+        maximum=max, divide=_divide, power=_precise_power(real(context.power)),
+        sum_between=_sum_between,
     )  # fmt: skip
 
 
@@ -143,12 +144,16 @@ def points(
             yield point
 
 
-def _drawn(rng: np.random.Generator, shape: tuple[int, int], choices: Sequence[int], positive: bool) -> np.ndarray:
+def _drawn(
+    rng: np.random.Generator, shape: tuple[int, int], choices: Sequence[int], positive: bool
+) -> np.ndarray:
     allowed = [c for c in choices if c > 0] if positive else list(choices)
     return rng.choice(allowed, size=shape).astype(float)
 
 
-def _random(rng: np.random.Generator, shapes: Mapping[str, tuple[int, int]], positive: set[str]) -> Point:
+def _random(
+    rng: np.random.Generator, shapes: Mapping[str, tuple[int, int]], positive: set[str]
+) -> Point:
     scale = rng.choice([0.25, 1.0])
     drawn = {name: scale * rng.integers(-40, 41, size=shape) / 20 for name, shape in shapes.items()}
     return Point({name: abs(x) + 0.05 if name in positive else x for name, x in drawn.items()})
