@@ -86,8 +86,9 @@ class Arithmetic:
     """The functions in which one kind of numbers differs from another.
 
     `number` makes one of these numbers from a float or a fraction; `functions` has `exp`, `log`,
-    `sqrt`, `sin`, `cos`, `abs` of one number; `maximum` of two; `power(base, exponent)`; and `sum_between(variable, low, high, term)` for bounds that are no
-    integers, where `term` maps a number to a number.
+    `sqrt`, `sin`, `cos`, `abs` of one number; `maximum` of two; `divide` and `power` are `/` and
+    `**`; and `sum_between(index, low, high, term)` serves bounds that are no integers, where `term`
+    maps a number to a number.
     """
 
     number: Callable[[Any], Any]
