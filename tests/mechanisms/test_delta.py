@@ -197,6 +197,13 @@ def test_heads_may_share_all_but_their_values(form, shape):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_the_scale_is_a_factor_on_the_output_alone(form):
+    arrays = case(5, 7, "step")
+    plain, state = delta_rule(**arrays, form=form, chunk=3)
+    close(delta_rule(**arrays, scale=0.3, form=form, chunk=3), (0.3 * plain, state))
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_an_empty_sequence_leaves_the_state(form):
     state = np.arange(6.0).reshape(3, 2)
     empty = np.zeros((4, 0, 3)), np.zeros((4, 0, 3)), np.zeros((4, 0, 2)), np.zeros((4, 0))

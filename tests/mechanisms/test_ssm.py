@@ -98,6 +98,14 @@ def test_a_constant_input_follows_the_differential_equation(form, rule):
         assert error(1) > 0.5 and error(20) / error(40) == pytest.approx(2, rel=0.05)
 
 
+def test_the_hold_keeps_its_digits_in_tiny_steps():
+    """(e^(ΔA) − 1) / A → Δ (1 + ΔA/2): a difference of numbers that agree in all but three digits."""
+    one, step = np.ones((1, 1)), 3e-13
+    options = {"discretisation": "zero_order_hold"}
+    y, _ = selective_scan(one, step * one, -2 * one, one, one, **options)
+    assert y.item() == pytest.approx(step * (1 - step), rel=1e-15)
+
+
 def test_a_rate_of_zero_adds_up():
     u, ones = np.array([[1.0], [2.0], [4.0]]), np.ones((3, 1))
     for rule in RULES:

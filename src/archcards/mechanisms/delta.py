@@ -237,7 +237,7 @@ def _chunked(query, key, value, beta, log_decay, memory, chunk):
         decay = None if log_decay is None else log_decay[steps]
         system, scores = _scores(b * k, q, k, decay)
         erase = b * k if decay is None else b * k * decay_from_start(decay)
-        writes = _inverse_unit_lower(np.tril(system, -1)) @ (b * v - erase @ memory)
+        writes = _inverse_unit_lower(system) @ (b * v - erase @ memory)
         output[steps], memory = read_chunk(scores, q, k, writes, decay, memory)
     return output, memory
 
@@ -250,8 +250,8 @@ def _scores(erase, query, key, log_decay):
     return both[..., 0, :, :], both[..., 1, :, :]
 
 
-def _inverse_unit_lower(strict):
-    """Invert I + strict for strictly lower triangular matrices, in blocks of 2, 4, 8, ...
+def _inverse_unit_lower(below):
+    """Invert I + L, where L is what stands below the diagonal, in blocks of 2, 4, 8, ...
 
     $$\\begin{pmatrix} X & 0 \\\\ L & Y \\end{pmatrix}^{-1} =
     \\begin{pmatrix} X^{-1} & 0 \\\\ -Y^{-1} L X^{-1} & Y^{-1} \\end{pmatrix}$$
@@ -259,10 +259,10 @@ def _inverse_unit_lower(strict):
     Without pivoting no step depends on a later one. The product of (I + L^(2^i)), which is shorter,
     loses all digits where keys repeat: the powers have entries as large as binomial coefficients.
     """
-    steps = strict.shape[-1]
+    steps = below.shape[-1]
     size = power_of_two(steps)
-    padded = np.zeros((*strict.shape[:-2], size, size))
-    padded[..., :steps, :steps] = strict
+    padded = np.zeros((*below.shape[:-2], size, size))
+    padded[..., :steps, :steps] = below
     inverse = np.broadcast_to(np.eye(size), padded.shape).copy()
     half = 1
     while half < size:
