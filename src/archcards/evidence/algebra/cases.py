@@ -29,7 +29,9 @@ class Case:
         self._exact_scope: dict[str, Value] | None = None
         self._exact_values: dict[str, Value] = {}
         shapes = {name: self.shapes[name] for name in statement.free}
-        self._points = points(shapes, self.positive, self._residuals)
+        related = {name for pair in statement.relations for side in pair for name in side.names}
+        bound = self._with_definitions(related | self.positive)
+        self._points = points(shapes, self.positive, self._residuals, bound)
         self._found: list[tuple[Point, dict[str, Value]]] = []
 
     def value(self, expression: Expression) -> Value:
@@ -104,9 +106,14 @@ class Case:
         return "", tried
 
     def _place(self, point: Point, names: set[str]) -> str:
+        place = point.told(self._with_definitions(names), self.statement.free)
+        return "; ".join(filter(None, [self.told, place]))
+
+    def _with_definitions(self, names: set[str]) -> set[str]:
+        """The names, and those in what they are defined by."""
         for name, definition in reversed(self.statement.definitions.items()):
-            names |= definition.names if name in names else set()
-        return "; ".join(filter(None, [self.told, point.told(names, self.statement.free)]))
+            names = names | definition.names if name in names else names
+        return names
 
     def _surely_differ(self, before: Expression, after: Expression, point: Point, place: int) -> bool:
         """Whether they differ there with fifty digits as well: in floats it might be rounding."""

@@ -41,6 +41,7 @@ class _positive_part(sympy.Function):  # a function's name, as SymPy has them
     is_nonnegative = True
 
 
+@functools.cache
 def exact() -> Arithmetic:
     """Arithmetic over SymPy's expressions."""
     functions: dict[str, Callable[[Any], Any]] = {

@@ -6,6 +6,7 @@ them, so that a proof and the search for a counterexample check each other.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _SATISFIED = 1e-9
 _KINDS = ((1, 2), (1, 2, 3, 4, 5, 7), (1, 0, 2, -1), (1, 2, 0, -1, 3, -2, 4, 5, 7, -3))
 
 
+@functools.cache
 def floats() -> Arithmetic:
     """Arithmetic over floating-point numbers (and exact integers and fractions where there are any)."""
     return Arithmetic(
@@ -34,6 +36,7 @@ def floats() -> Arithmetic:
     )  # fmt: skip
 
 
+@functools.cache
 def precise() -> Arithmetic:
     """Arithmetic with fifty digits, in which a difference is no matter of rounding."""
     import mpmath
@@ -126,20 +129,23 @@ def points(
     shapes: Mapping[str, tuple[int, int]],
     positive: set[str],
     residuals: Callable[[Point], np.ndarray],
+    bound: set[str],
 ) -> Iterator[Point]:
     """Yields points at which all residuals vanish: small integers first, the same ones each time.
+
+    `bound` are the symbols on which the residuals depend.
 
     Then come points between the integers, found by Newton's method from random starts where they
     have to satisfy something.
     """
     rng = np.random.default_rng(184)
-    for attempt in range(200):
+    for attempt in range(160):
         choices = _KINDS[attempt % len(_KINDS)]
         point = Point({n: _drawn(rng, s, choices, n in positive) for n, s in shapes.items()})
         if _size(residuals, point) < _SATISFIED:
             yield point
-    for _ in range(60):
-        point = _solved(_random(rng, shapes, positive), residuals)
+    for _ in range(40):
+        point = _solved(_random(rng, shapes, positive), residuals, sorted(bound & set(shapes)))
         if point is not None and all((point.values[n] > 0).all() for n in positive if n in shapes):
             yield point
 
@@ -166,25 +172,28 @@ def _size(residuals: Callable[[Point], np.ndarray], point: Point) -> float:
         return math.inf
 
 
-def _solved(start: Point, residuals: Callable[[Point], np.ndarray]) -> Point | None:
+def _solved(
+    start: Point, residuals: Callable[[Point], np.ndarray], names: Sequence[str]
+) -> Point | None:
     """Newton's method with the smallest step, for fewer equations than unknowns."""
-    names = list(start.values)
+    if not names:
+        return start if _size(residuals, start) < _SATISFIED else None
     shapes = [start.values[name].shape for name in names]
-    splits = np.cumsum([r * c for r, c in shapes])[:-1]
+    splits = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
 
     def point(x: np.ndarray) -> Point:
-        parts = np.split(x, splits)
-        return Point({n: p.reshape(s) for n, p, s in zip(names, parts, shapes, strict=True)})
+        parts = zip(names, np.split(x, splits), shapes, strict=True)
+        return Point({**start.values, **{name: part.reshape(shape) for name, part, shape in parts}})
 
     x = np.concatenate([start.values[name].ravel() for name in names])
     try:
-        for _ in range(40):
+        for _ in range(20):
             value = residuals(point(x))
             if np.abs(value).max(initial=0.0) < 1e-13:
                 break
-            slope = np.stack([(residuals(point(x + h)) - residuals(point(x - h))) / 2e-6
-                              for h in 1e-6 * np.eye(x.size)], axis=1)  # fmt: skip
-            x = x - np.linalg.lstsq(slope, value, rcond=1e-9)[0]
+            steps = 1e-6 * np.eye(x.size)
+            slope = [(residuals(point(x + h)) - residuals(point(x - h))) / 2e-6 for h in steps]
+            x = x - np.linalg.lstsq(np.stack(slope, axis=1), value, rcond=1e-9)[0]
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):
         return None
     end = point(x)
