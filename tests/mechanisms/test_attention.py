@@ -308,6 +308,10 @@ Q, K, V = np.ones((2, 7, 3)), np.ones((2, 7, 3)), np.ones((2, 7, 4))
             "bias must have the key axis of the scores, 7, got 1",
         ),
         (
+            lambda: attention(Q, K, V, bias=np.zeros((2, 7, 1))),
+            "bias must have the key axis of the scores, 7, got 1",
+        ),
+        (
             lambda: attention(Q, K, V, bias=np.full((7, 7), np.inf)),
             "bias must be finite or -inf, got inf at index (0, 0)",
         ),

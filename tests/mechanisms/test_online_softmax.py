@@ -171,6 +171,10 @@ S = attend([[1.0]], [[1.0]])
             lambda: attend(np.ones((2, 1, 1)), np.ones((3, 1, 1))),
             "scores and values must have leading axes that broadcast, got scores (2,), values (3,)",
         ),
+        (
+            lambda: attend(np.ones((2, 1, 1)), np.ones((1, 1)), np.ones((3, 1, 1), dtype=bool)),
+            "scores and mask must have leading axes that broadcast, got scores (2,), mask (3,)",
+        ),
         (lambda: S.merge(AttentionState.empty((2, 1))), "other must have the shape of this state, (1, 1), got (2, 1)"),
         (lambda: S.merge(3), "other must be an AttentionState, got int"),
         (lambda: AttentionState.empty(()), "shape must have at least the feature axis, got ()"),
