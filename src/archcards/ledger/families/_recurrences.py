@@ -3,7 +3,8 @@
 from ..architecture import Recurrence, Tensor
 from ._blocks import linear, rms_norm, vector
 
-__all__ = ["gated_delta", "kimi_delta", "lightning", "mamba", "mamba2", "real_gated"]
+__all__ = ["gated_delta", "kimi_delta", "lightning", "mamba", "mamba2", "real_gated",
+           "short_convolution"]
 
 
 def convolution(channels: int, width: int, bias: bool) -> tuple[Tensor, ...]:
@@ -36,7 +37,8 @@ def mamba(hidden: int, inner: int, state: int, rank: int, kernel: int, *, bias: 
 
 
 def mamba2(hidden: int, heads: int, width: int, groups: int, state: int, kernel: int, *,
-           bias: bool = False, conv_bias: bool = True, norm: bool = True) -> Recurrence:
+           bias: bool = False, conv_bias: bool = True, norm: bool = True,
+           out_bias: bool | None = None) -> Recurrence:
     """Mamba-2: `heads` memories of `state` by `width`; B and C shared by the heads of a group."""
     inner = heads * width
     channels = inner + 2 * groups * state
@@ -47,7 +49,7 @@ def mamba2(hidden: int, heads: int, width: int, groups: int, state: int, kernel:
         vector("A", heads),
         vector("D", heads),
         *(rms_norm("gated", inner) if norm else ()),
-        *linear("out", inner, hidden, bias),
+        *linear("out", inner, hidden, bias if out_bias is None else out_bias),
     )
     return Recurrence("mamba2", heads, state, width, 2, tensors,
                       inputs=((heads, width), (groups, 2 * state)), kernel=kernel,
@@ -116,3 +118,11 @@ def real_gated(hidden: int, width: int, heads: int, kernel: int) -> Recurrence:
     )
     return Recurrence("rg_lru", width, 1, 1, 1, tensors, inputs=((width, 1),), kernel=kernel,
                       chunks=False)
+
+
+def short_convolution(hidden: int, kernel: int, bias: bool) -> Recurrence:
+    """A gated convolution along time and nothing else (LFM2): it keeps only its past inputs."""
+    tensors = (*linear("in", hidden, 3 * hidden, bias), *convolution(hidden, kernel, bias),
+               *linear("out", hidden, hidden, bias))
+    return Recurrence("short_convolution", hidden, 0, 0, 0, tensors, inputs=((hidden, 1),), kernel=kernel,
+                      chunks=False, component="convolution")

@@ -6,7 +6,8 @@ from ..architecture import Image, Layer, Reach, Tensor, Tower
 from ..fields import Fields
 from ._blocks import attention, dense, gated, layer_norm, linear, plain, rms_norm, vector
 
-__all__ = ["ALL", "gemma4_vision", "llama4_vision", "patch_embedding", "qwen_vision", "siglip"]
+__all__ = ["ALL", "gemma4_vision", "llama4_vision", "patch_embedding", "pixtral", "qwen2_5_vision",
+           "qwen2_vision", "qwen_vision", "siglip"]
 
 ALL = Reach("all")
 
@@ -139,3 +140,63 @@ def gemma4_vision(fields: Fields, hidden: int) -> Tower:
                     Tensor("positions", (2, positions, width), "table")),
         projector=linear("projection", width, hidden),
     )
+
+
+def _merger(width: int, squared: int, out: int, norm: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    merged = width * squared
+    return norm + linear("merger up", merged, merged, True) + linear("merger down", merged, out, True)
+
+
+def qwen2_vision(fields: Fields, hidden: int) -> Tower:
+    """Qwen2-VL's tower: 3D patches without bias, layer norms, a merger of 2 by 2."""
+    fields.only("model_type", "qwen2_vl_vision", "qwen2_vl")
+    width, heads = fields.size("embed_dim", 1280), fields.size("num_heads", 16)
+    per_head = fields.divides("num_heads", heads, width, "embed_dim")
+    inner = width * fields.size("mlp_ratio", 4)
+    channels = fields.size(fields.first("in_channels", "in_chans"), 3)
+    patch, frames = fields.size("patch_size", 14), fields.size("temporal_patch_size", 2)
+    merge, out = fields.size("spatial_merge_size", 2), fields.size("hidden_size", hidden)
+    fields.only("spatial_patch_size", patch)
+    layer = Layer((attention(width, heads, heads, per_head, bias=True, reach=ALL, cached=False),),
+                  (dense(plain(width, inner)),),
+                  layer_norm("attention", width) + layer_norm("feed-forward", width))
+    return Tower(layers=(layer,) * fields.layers("depth", 32),
+                 embeddings=patch_embedding(width, channels, frames, patch, patch, bias=False),
+                 projector=_merger(width, merge * merge, out, layer_norm("merger", width)))
+
+
+def qwen2_5_vision(fields: Fields, hidden: int) -> Tower:
+    """Qwen2.5-VL's tower: gated networks, norms without shift; some layers attend in windows."""
+    fields.only("model_type", "qwen2_5_vl_vision", "qwen2_5_vl")
+    width, heads = fields.size("hidden_size", 3584), fields.size("num_heads", 16)
+    per_head = fields.divides("num_heads", heads, width, "the tower's hidden size")
+    inner = fields.size("intermediate_size", 3420)
+    channels = fields.size(fields.first("in_channels", "in_chans"), 3)
+    patch, frames = fields.size("patch_size", 14), fields.size("temporal_patch_size", 2)
+    merge, out = fields.size("spatial_merge_size", 2), fields.size("out_hidden_size", hidden)
+    fields.only("spatial_patch_size", patch)
+    fields.skip("window_size", "fullatt_block_indexes", "tokens_per_second")
+    layer = Layer((attention(width, heads, heads, per_head, bias=True, reach=ALL, cached=False),),
+                  (dense(gated(width, inner, True)),),
+                  rms_norm("attention", width) + rms_norm("feed-forward", width))
+    return Tower(layers=(layer,) * fields.layers("depth", 32),
+                 embeddings=patch_embedding(width, channels, frames, patch, patch, bias=False),
+                 projector=_merger(width, merge * merge, out, rms_norm("merger", width)))
+
+
+def pixtral(fields: Fields, hidden: int, merge: int, bias: bool) -> Tower:
+    """Pixtral's tower: rotary positions in two dimensions, no biases, gated networks."""
+    fields.only("model_type", "pixtral")
+    width, heads = fields.size("hidden_size", 1024), fields.size("num_attention_heads", 16)
+    per_head = fields.divides("num_attention_heads", heads, width, "the tower's hidden size")
+    fields.only("head_dim", per_head)
+    inner, patch = fields.size("intermediate_size", 4096), fields.size("patch_size", 14)
+    channels = fields.size("num_channels", 3)
+    fields.skip("image_size", "vocab_size")
+    layer = Layer((attention(width, heads, heads, per_head, reach=ALL, cached=False),),
+                  (dense(gated(width, inner)),),
+                  rms_norm("attention", width) + rms_norm("feed-forward", width))
+    return Tower(layers=(layer,) * fields.layers(default=24),
+                 embeddings=patch_embedding(width, channels, patch, patch, bias=False) + rms_norm("first", width),
+                 projector=rms_norm("projector", width) + linear("merger", width * merge * merge, width)
+                 + linear("projection in", width, hidden, bias) + linear("projection out", hidden, hidden, bias))

@@ -1,14 +1,15 @@
-"""DeepSeek V2, V3 and V3.2: latent attention, first layers dense, shared and routed experts."""
+"""DeepSeek V2, V3 and V3.2, and who uses their fields: latent attention, first layers dense, shared and routed experts."""
 
 from ..architecture import (Architecture, Experts, FeedForward, Indexer, LatentAttention,
-                            Layer, Module)
+                            Layer, Module, Tower)
 from ..fields import Fields
 from ._blocks import dense, experts, gated, layer_norm, linear, rms_norm
 from ._decoder import assemble, tied_table
 from .llama import pre_norms
 from .mixtures import chosen
 
-__all__ = ["deepseek_v2", "deepseek_v3", "deepseek_v32", "latent", "mixed_feed_forward", "prediction"]
+__all__ = ["deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_lite", "glm_dsa", "kimi_k25",
+           "latent", "minicpm3", "mixed_feed_forward", "prediction"]
 
 
 def latent(fields: Fields, hidden: int, heads: int, *, bias: bool = False,
@@ -35,18 +36,24 @@ def latent(fields: Fields, hidden: int, heads: int, *, bias: bool = False,
 
 
 def mixed_feed_forward(fields: Fields, hidden: int, layers: int, *, count: int, taken: int,
-                       dense_first: int, frequency: int = 1, shared: int = 0, inner: int,
+                       dense_first: int, shared: int = 0, inner: int,
                        dense_inner: int | None) -> tuple[list[Experts | FeedForward], Experts]:
-    """Dense networks in the first layers, mixtures after (every `frequency`-th layer)."""
+    """Dense networks in the first layers, mixtures after (every `moe_layer_freq`-th layer).
+
+    `mlp_layer_types` may say the same layer by layer, or stand alone.
+    """
+    kinds = fields.kinds("mlp_layer_types", layers, ["dense", "sparse"])
+    every = fields.size("moe_layer_freq", 1)
+    first = fields.size("first_k_dense_replace", dense_first, least=0)
+    implied = ["sparse" if layer >= first and layer % every == 0 else "dense" for layer in range(layers)]
+    if kinds is not None and "first_k_dense_replace" in fields and kinds != implied:
+        raise fields.refuse("mlp_layer_types", "the layers that first_k_dense_replace names")
+    kinds = implied if kinds is None else kinds
     mixture = experts(hidden, inner, count, taken, shared=shared * inner)
-    if dense_first and dense_inner is None:
+    if "dense" in kinds and dense_inner is None:
         raise fields.refuse("intermediate_size", "the width of the dense layers")
-    network = dense(gated(hidden, dense_inner)) if dense_inner else None
-    parts = [mixture if layer >= dense_first and layer % frequency == 0 else network
-             for layer in range(layers)]
-    if None in parts:
-        raise fields.refuse("intermediate_size", "the width of the dense layers")
-    return parts, mixture
+    network = dense(gated(hidden, dense_inner)) if dense_inner else mixture
+    return [mixture if kind == "sparse" else network for kind in kinds], mixture
 
 
 def prediction(hidden: int, layer: Layer, modules: int) -> tuple[Module, ...]:
@@ -59,66 +66,105 @@ def prediction(hidden: int, layer: Layer, modules: int) -> tuple[Module, ...]:
     return (Module((layer,), others),) * modules
 
 
-def _deepseek(fields: Fields, *, default_rank: int | None, dense_default: int, indexed: bool,
-              shared_default: int) -> Architecture:
+def _indexer(fields: Fields, hidden: int, layers: int) -> Indexer:
+    rank = fields.maybe("q_lora_rank")
+    if rank is None:
+        raise fields.refuse("q_lora_rank", "a rank, since the indexer reads the query's latent")
+    number, width = fields.size("index_n_heads"), fields.size("index_head_dim")
+    indexer = Indexer(number, width, fields.size("index_topk"),
+                      linear("index query", rank, number * width)
+                      + linear("index key", hidden, width) + layer_norm("index key", width)
+                      + linear("index weights", hidden, number))
+    fields.kinds("layer_types", layers, ["indexed_attention", "deepseek_sparse_attention"])
+    # Layers that borrow another's choice have no indexer: not read here.
+    fields.kinds("indexer_types", layers, ["full"])
+    fields.only("index_topk_freq", 1)
+    fields.only("index_topk_pattern")
+    fields.skip("index_skip_topk_offset", "indexer_rope_interleave")
+    fields.note(f"each query reads at most {indexer.top} positions that the indexer chooses; "
+                "the cache keeps all of them, and one indexer key each")
+    return indexer
+
+
+def deepseek(fields: Fields, *, default_rank: int | None = 1536, dense_default: int = 0, indexed: bool = False,
+             shared_default: int = 1, tied: bool = False, head: bool | None = None,
+             tower: Tower | None = None) -> Architecture:
+    """A decoder of latent attention with DeepSeek's fields and these defaults."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
     heads = fields.size("num_attention_heads")
     # Latent attention has no key/value heads of its own: the files repeat the query heads.
     fields.skip("num_key_value_heads", "head_dim", "qk_head_dim", "n_group", "topk_group")
     bias = fields.flag("attention_bias", False)
     fields.only("mlp_bias", False)
-    indexer = None
-    if indexed:
-        rank = fields.maybe("q_lora_rank")
-        if rank is None:
-            raise fields.refuse("q_lora_rank", "a rank, since the indexer reads the query's latent")
-        number, width = fields.size("index_n_heads"), fields.size("index_head_dim")
-        indexer = Indexer(number, width, fields.size("index_topk"),
-                          linear("index query", rank, number * width)
-                          + linear("index key", hidden, width) + layer_norm("index key", width)
-                          + linear("index weights", hidden, number))
-        fields.kinds("layer_types", layers, ["indexed_attention"])
-        fields.note(f"each query reads at most {indexer.top} positions that the indexer chooses; "
-                    "the cache keeps all of them, and one indexer key each")
+    indexer = _indexer(fields, hidden, layers) if indexed else None
     mixer = latent(fields, hidden, heads, bias=bias, default_rank=default_rank, indexer=indexer)
     count = fields.maybe(fields.first("n_routed_experts", "num_local_experts", "num_experts"))
-    first = min(fields.size("first_k_dense_replace", dense_default, least=0), layers)
-    kinds = fields.kinds("mlp_layer_types", layers, ["dense", "sparse"])
     inner = fields.maybe("intermediate_size")
     if count is None:
         if inner is None:
             raise fields.refuse("intermediate_size", "the width of the feed-forward networks")
-        network = dense(gated(hidden, inner))
-        parts, mixture = [network] * layers, network
+        mixture = dense(gated(hidden, inner))
+        parts = [mixture] * layers
+        fields.skip("first_k_dense_replace", "moe_layer_freq")
     else:
         parts, mixture = mixed_feed_forward(
-            fields, hidden, layers, count=count, dense_first=first,
+            fields, hidden, layers, count=count, dense_first=dense_default,
             taken=chosen(fields, "num_experts_per_tok", count),
-            frequency=fields.size("moe_layer_freq", 1),
             shared=fields.size("n_shared_experts", shared_default, least=0, null=0),
             inner=fields.size("moe_intermediate_size"), dense_inner=inner)
-    if kinds is not None and kinds != ["sparse" if part is mixture else "dense" for part in parts]:
-        raise fields.refuse("mlp_layer_types", "the layers that first_k_dense_replace names")
     modules = fields.size(fields.first("num_nextn_predict_layers", "num_mtp_layers"), 0, least=0,
                           most=64)
     norms = pre_norms(hidden)
     return assemble(
         fields, layers=[Layer((mixer,), (part,), norms) for part in parts], hidden=hidden,
-        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, tied), head=head, vision=tower,
         final=rms_norm("final", hidden),
         multi_token_prediction=prediction(hidden, Layer((mixer,), (mixture,), norms), modules))
 
 
 def deepseek_v2(fields: Fields) -> Architecture:
     """DeepSeek-V2 and V2-Lite."""
-    return _deepseek(fields, default_rank=1536, dense_default=0, indexed=False, shared_default=2)
+    return deepseek(fields, shared_default=2)
 
 
 def deepseek_v3(fields: Fields) -> Architecture:
     """DeepSeek-V3, R1, and Kimi K2 and others that use its fields."""
-    return _deepseek(fields, default_rank=1536, dense_default=3, indexed=False, shared_default=1)
+    return deepseek(fields, dense_default=3)
 
 
 def deepseek_v32(fields: Fields) -> Architecture:
     """DeepSeek-V3.2: V3 with an indexer that chooses what each query reads."""
-    return _deepseek(fields, default_rank=1536, dense_default=3, indexed=True, shared_default=1)
+    return deepseek(fields, dense_default=3, indexed=True)
+
+
+def glm_dsa(fields: Fields) -> Architecture:
+    """GLM-5: DeepSeek-V3.2's attention and GLM's sizes."""
+    return deepseek(fields, default_rank=2048, dense_default=3, indexed=True)
+
+
+def glm4_lite(fields: Fields) -> Architecture:
+    """GLM-4.7-Flash: latent attention, the first layer dense."""
+    return deepseek(fields, default_rank=768, dense_default=1)
+
+
+def minicpm3(fields: Fields) -> Architecture:
+    """MiniCPM3: latent attention, dense networks, a tied table."""
+    fields.skip("scale_emb", "scale_depth", "dim_model_base")
+    return deepseek(fields, default_rank=768, tied=True)
+
+
+def kimi_k25(fields: Fields) -> Architecture:
+    """Kimi K2.5: K2 with a vision tower."""
+    text = fields.nested("text_config")
+    if text is None:
+        raise fields.refuse("text_config", "an object with the text model's fields")
+    text.text("model_type", "kimi_k2", ["kimi_k2", "deepseek_v3"])
+    vision = fields.nested("vision_config")
+    if vision is not None:
+        fields.note("the vision tower and its projector are not counted: text weights only")
+    fields.only("tie_word_embeddings", False)
+    fields.skip("projection_hidden_size", "projection_layer_norm_eps", "media_placeholder_token_id",
+                "use_unified_vision_chunk", "ignore_index", "mm_tokens_per_image", "video_placeholder")
+    found = deepseek(text, dense_default=3, head=True)
+    text.finish()
+    return found

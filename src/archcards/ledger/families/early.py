@@ -1,11 +1,11 @@
-"""Decoders from before Llama: GPT-2, OPT, BLOOM, Falcon, GPT-NeoX."""
+"""Decoders from before Llama: GPT-2, OPT, BLOOM, Falcon, GPT-NeoX and their kin."""
 
-from ..architecture import Architecture, Layer, Tensor
+from ..architecture import Architecture, Layer, Reach, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, layer_norm, linear, plain
 from ._decoder import assemble, tied_table
 
-__all__ = ["bloom", "falcon", "gpt2", "gpt_neox", "opt"]
+__all__ = ["bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt"]
 
 
 def two_norms(hidden: int, bias: bool = True) -> tuple:
@@ -18,11 +18,11 @@ def gpt2(fields: Fields) -> Architecture:
     hidden = fields.size(fields.first("n_embd", "hidden_size"))
     heads = fields.size(fields.first("n_head", "num_attention_heads"))
     width = fields.divides(fields.first("n_head", "num_attention_heads"), heads, hidden, "n_embd")
-    length = fields.first("n_positions", "max_position_embeddings", "n_ctx")
+    length = fields.first("n_positions", "max_position_embeddings")
     positions = (Tensor("position embedding", (fields.size(length), hidden), "table"),)
     fields.only("add_cross_attention", False)
     fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
-                "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn")
+                "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "n_ctx")
     inner = fields.size("n_inner", 4 * hidden)
     layer = Layer((attention(hidden, heads, heads, width, bias=True),),
                   (dense(plain(hidden, inner)),), two_norms(hidden))
@@ -125,3 +125,107 @@ def gpt_neox(fields: Fields) -> Architecture:
         fields, layers=[layer] * fields.layers(), hidden=hidden,
         vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
         final=layer_norm("final", hidden))
+
+
+def gpt_bigcode(fields: Fields) -> Architecture:
+    """StarCoder and SantaCoder: GPT-2 with one key/value head."""
+    hidden = fields.size(fields.first("n_embd", "hidden_size"))
+    name = fields.first("n_head", "num_attention_heads")
+    heads = fields.size(name)
+    width = fields.divides(name, heads, hidden, "n_embd")
+    single = fields.flag("multi_query", True)
+    fields.only("num_key_value_heads", 1 if single else heads)
+    if single:
+        fields.note(f"multi_query: {heads} query heads share one key/value head")
+    length = fields.first("n_positions", "max_position_embeddings")
+    positions = (Tensor("position embedding", (fields.size(length), hidden), "table"),)
+    fields.only("add_cross_attention", False)
+    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
+                "scale_attn_weights", "scale_attention_softmax_in_fp32", "attention_softmax_in_fp32",
+                "n_ctx", "inference_runner", "max_batch_size", "max_sequence_length", "pad_key_length",
+                "pre_allocate_kv_cache", "validate_runner_input")
+    layer = Layer((attention(hidden, heads, 1 if single else heads, width, bias=True),),
+                  (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),), two_norms(hidden))
+    return assemble(
+        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+        final=layer_norm("final", hidden), positions=positions, trained_length=length)
+
+
+def gptj(fields: Fields) -> Architecture:
+    """GPT-J and CodeGen: one norm for both halves, no biases in attention, one on the head."""
+    hidden = fields.size(fields.first("n_embd", "hidden_size"))
+    name = fields.first("n_head", "num_attention_heads")
+    heads = fields.size(name)
+    width = fields.divides(name, heads, hidden, "n_embd")
+    length = fields.first("n_positions", "max_position_embeddings")
+    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
+                "rotary", "scale_attn_weights", "n_ctx")
+    layer = Layer((attention(hidden, heads, heads, width),),
+                  (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),), layer_norm("layer", hidden))
+    return assemble(
+        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        final=layer_norm("final", hidden), head_bias=True, trained_length=length)
+
+
+def gpt_neo(fields: Fields) -> Architecture:
+    """GPT-Neo: GPT-2's layer, a bias only on the output of attention, windows in turn."""
+    hidden = fields.size("hidden_size")
+    name = fields.first("num_heads", "num_attention_heads")
+    heads = fields.size(name)
+    width = fields.divides(name, heads, hidden, "hidden_size")
+    count = fields.layers(fields.first("num_layers", "num_hidden_layers"))
+    window = fields.size("window_size", 256)
+    kinds = fields.items("attention_layers")
+    types = fields.items("attention_types")
+    if types is not None:
+        expanded: list = []
+        for item in types:
+            if not (isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], (list, tuple))
+                    and type(item[1]) is int and 0 < item[1] <= count and len(item[0]) <= count):
+                raise fields.refuse("attention_types", "pairs of a list of kinds and how often it repeats")
+            expanded += list(item[0]) * item[1]
+        if kinds is not None and kinds != expanded:
+            raise fields.refuse("attention_layers", "the kinds that attention_types repeats")
+        kinds = expanded
+    if kinds is None or len(kinds) != count or any(kind not in ("global", "local") for kind in kinds):
+        raise fields.refuse("attention_types", f"global or local for each of {count} layers")
+    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
+                "resid_dropout", "embed_dropout")
+    length = fields.size("max_position_embeddings")
+    fields.note(f"{kinds.count('local')} of {count} layers read a window of {window} tokens")
+    made = [Layer((attention(hidden, heads, heads, width, output_bias=True,
+                             reach=Reach("window", window) if kind == "local" else Reach()),),
+                  (dense(plain(hidden, fields.size("intermediate_size", 4 * hidden))),), two_norms(hidden))
+            for kind in kinds]
+    return assemble(
+        fields, layers=made, hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+        final=layer_norm("final", hidden),
+        positions=(Tensor("position embedding", (length, hidden), "table"),))
+
+
+def mpt(fields: Fields) -> Architecture:
+    """MPT: ALiBi, no biases at all, norms without bias."""
+    hidden, heads = fields.size("d_model"), fields.size("n_heads")
+    width = fields.divides("n_heads", heads, hidden, "d_model")
+    fields.only("no_bias", True)
+    ratio = fields.size("expansion_ratio", 4)
+    options = fields.nested("attn_config")
+    if options is not None:
+        options.only("attn_type", "multihead_attention")
+        options.only("qk_ln", False)
+        options.only("prefix_lm", False)
+        if options.flag("alibi", True) is not True:
+            raise options.refuse("alibi", "true")
+        options.skip("alibi_bias_max", "attn_impl", "attn_uses_sequence_id", "clip_qkv", "softmax_scale")
+        options.finish()
+    fields.only("embedding_fraction", 1.0, 1)
+    fields.only("norm_type", "low_precision_layernorm")
+    fields.skip("learned_pos_emb", "init_config", "init_device", "logit_scale", "emb_pdrop", "verbose")
+    layer = Layer((attention(hidden, heads, heads, width),), (dense(plain(hidden, ratio * hidden, False)),),
+                  two_norms(hidden, False))
+    return assemble(
+        fields, layers=[layer] * fields.layers("n_layers"), hidden=hidden,
+        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+        final=layer_norm("final", hidden, False), trained_length="max_seq_len")

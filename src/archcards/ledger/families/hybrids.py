@@ -5,12 +5,12 @@ from ..errors import UnsupportedConfig
 from ..fields import Fields, shown
 from ._blocks import attention, dense, experts, gated, linear, plain, rms_norm
 from ._decoder import assemble, head_widths, tied_table
-from ._recurrences import mamba, mamba2, real_gated
-from .llama import pre_norms
+from ._recurrences import mamba, mamba2, real_gated, short_convolution
+from .llama import head_norms, pre_norms
 from .mixtures import chosen
 from .state_space import rank_of
 
-__all__ = ["bamba", "granite_hybrid", "jamba", "nemotron_h", "recurrent_gemma", "zamba", "zamba2"]
+__all__ = ["bamba", "falcon_h1", "granite_hybrid", "jamba", "lfm2", "nemotron_h", "recurrent_gemma", "zamba", "zamba2"]
 
 RECURRENT = ("linear_attention", "mamba", "mamba2")
 FULL = ("full_attention", "attention")
@@ -251,9 +251,11 @@ def _nemotron_experts(fields: Fields, hidden: int, bias: bool) -> Experts:
     return Experts(count, taken, linear("router", hidden, count), routed, plain(hidden, always, bias))
 
 
-def _mamba2_of(fields: Fields, hidden: int, *, heads: int, state: int) -> Recurrence:
+def _mamba2_of(fields: Fields, hidden: int, *, heads: int, state: int, inner: int | None = None,
+               **options) -> Recurrence:
     number = fields.size("mamba_n_heads", heads)
-    inner = fields.size("mamba_expand", 2) * hidden
+    expanded = fields.size("mamba_expand", 2) * hidden
+    inner = expanded if inner is None else inner
     width = fields.divides("mamba_n_heads", number, inner, "mamba_expand times hidden_size")
     if fields.values.get("mamba_d_head") != "auto":
         fields.only("mamba_d_head", width)
@@ -265,7 +267,7 @@ def _mamba2_of(fields: Fields, hidden: int, *, heads: int, state: int) -> Recurr
                 "use_mamba_kernels")
     return mamba2(hidden, number, width, groups, fields.size("mamba_d_state", state),
                   fields.size("mamba_d_conv", 4), bias=fields.flag("mamba_proj_bias", False),
-                  conv_bias=fields.flag("mamba_conv_bias", True))
+                  conv_bias=fields.flag("mamba_conv_bias", True), **options)
 
 
 def granite_hybrid(fields: Fields) -> Architecture:
@@ -323,6 +325,73 @@ def bamba(fields: Fields) -> Architecture:
                         for i in range(layers)],
         hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
         final=rms_norm("final", hidden))
+
+
+def falcon_h1(fields: Fields) -> Architecture:
+    """Falcon-H1: attention and Mamba-2 side by side in every layer."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, kv_default=8)
+    listed(fields, layers, "layers_block_type", "layer_types")
+    inner = fields.maybe("mamba_d_ssm") if "mamba_d_ssm" in fields else 1024
+    recurrent = _mamba2_of(fields, hidden, heads=128, state=256, inner=inner,
+                           norm=fields.flag("mamba_rms_norm", False),
+                           out_bias=fields.flag("projectors_bias", False))
+    fields.skip("mamba_norm_before_gate", "mamba_use_mlp", "mlp_expansion_factor", "attn_layer_indices",
+                "attention_in_multiplier", "attention_out_multiplier", "key_multiplier", "lm_head_multiplier",
+                "mlp_multipliers", "ssm_in_multiplier", "ssm_multipliers", "ssm_out_multiplier",
+                "attn_rotary_emb", "use_mem_eff_path")
+    reads = attention(hidden, widths.heads, widths.kv_heads, widths.width,
+                      bias=fields.flag("attention_bias", False))
+    network = dense(gated(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False)))
+    layer = Layer((reads, recurrent), (network,), pre_norms(hidden))
+    return assemble(fields, layers=[layer] * layers, hidden=hidden, vocabulary=fields.size("vocab_size"),
+                    tied=tied_table(fields, False), final=rms_norm("final", hidden))
+
+
+def lfm2(fields: Fields) -> Architecture:
+    """LFM2: short convolutions, and attention with head norms at the listed layers."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, kv_default=8)
+    kinds = fields.kinds("layer_types", layers, ["conv", "full_attention"])
+    found = fields.sizes("full_attn_idxs", most=layers - 1)
+    if kinds is None and found is None:
+        raise fields.refuse("layer_types", "the kind of each layer, here or in full_attn_idxs")
+    if kinds is None:
+        kinds = ["full_attention" if i in set(found) else "conv" for i in range(layers)]
+    elif found is not None and kinds != ["full_attention" if i in set(found) else "conv" for i in range(layers)]:
+        raise fields.refuse("layer_types", "the layers that full_attn_idxs names")
+    fields.only("block_dim", hidden)
+    fields.only("conv_dim", hidden)
+    fields.only("conv_dim_out", hidden)
+    fields.only("block_mlp_init_scale", 1.0)
+    fields.only("block_out_init_scale", 1.0)
+    fields.only("block_use_swiglu", True)
+    fields.only("block_use_xavier_init", True)
+    fields.only("conv_use_xavier_init", True)
+    fields.only("use_pos_enc", True)
+    fields.only("num_heads", widths.heads)
+    fields.only("block_norm_eps", *(v for v in [fields.values.get("block_norm_eps")] if isinstance(v, float)))
+    inner = fields.size(fields.first("block_ff_dim", "intermediate_size"))
+    if fields.flag("block_auto_adjust_ff_dim", True):
+        inner = 2 * inner // 3
+        factor = fields.number("block_ffn_dim_multiplier", 1.0)
+        if not 0 < factor <= 100:
+            raise fields.refuse("block_ffn_dim_multiplier", "a factor from 0 to 100")
+        multiple = fields.size("block_multiple_of", 256)
+        inner = -(-int(factor * inner) // multiple) * multiple
+        fields.note(f"the feed-forward network is {inner} wide, after block_auto_adjust_ff_dim")
+    else:
+        fields.skip("block_ffn_dim_multiplier", "block_multiple_of")
+    kernel, bias = fields.size("conv_L_cache", 3), fields.flag("conv_bias", False)
+    reads = attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=head_norms(widths.width))
+    convolved, network = short_convolution(hidden, kernel, bias), dense(gated(hidden, inner))
+    tied = fields.flag(fields.first("tie_embedding", "tie_word_embeddings"), True)
+    if tied:
+        fields.note("tied: the output head is the token table, counted once")
+    return assemble(
+        fields, layers=[Layer((reads if kind == "full_attention" else convolved,), (network,), pre_norms(hidden))
+                        for kind in kinds],
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied, final=rms_norm("final", hidden))
 
 
 def recurrent_gemma(fields: Fields) -> Architecture:

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 
-from ..architecture import Architecture, Attention, Layer, Module, Recurrence, Tower
+from ..architecture import Architecture, Attention, Layer, Module, Recurrence
 from ..fields import Fields
 from ._blocks import attention, dense, experts, gated, linear, rms_norm
 from ._decoder import assemble, head_widths, tied_table
 from ._recurrences import gated_delta, kimi_delta, lightning
-from ._towers import qwen_vision
 from .deepseek import latent, mixed_feed_forward
 from .llama import head_norms, pre_norms
 from .mixtures import chosen, sparse_layers
 
-__all__ = ["kimi_linear", "minimax", "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_text",
-           "qwen3_next"]
+__all__ = ["kimi_linear", "minimax", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"]
 
 KINDS = ("linear_attention", "full_attention")
 
@@ -60,8 +58,7 @@ def qwen3_next(fields: Fields) -> Architecture:
         final=rms_norm("final", hidden))
 
 
-def _qwen3_5_text(fields: Fields, part: Callable, *, tied: bool | None = None, head: bool | None = None,
-                  tower: Tower | None = None) -> Architecture:
+def _qwen3_5_text(fields: Fields, part: Callable) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     kinds = _interval(fields, layers)
     reads, recurrent = _qwen_mixers(fields, hidden)
@@ -77,17 +74,11 @@ def _qwen3_5_text(fields: Fields, part: Callable, *, tied: bool | None = None, h
         others = (rms_norm("embedding", hidden) + rms_norm("hidden", hidden)
                   + linear("projection", 2 * hidden, hidden) + rms_norm("head", hidden))
         prediction = (Module((Layer((reads,), (network,), norms),) * modules, others),)
-    if tied is None:
-        tied = tied_table(fields, False)
-    else:
-        fields.only("tie_word_embeddings", tied)
-        if tied:
-            fields.note("tied: the output head is the token table, counted once")
     return assemble(
         fields, layers=[Layer((reads if kind == "full_attention" else recurrent,), (network,), norms)
                         for kind in kinds],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied, head=head,
-        final=rms_norm("final", hidden), multi_token_prediction=prediction, vision=tower)
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        final=rms_norm("final", hidden), multi_token_prediction=prediction)
 
 
 def _dense(fields: Fields, hidden: int):
@@ -109,37 +100,11 @@ def qwen3_5_moe_text(fields: Fields) -> Architecture:
     return _qwen3_5_text(fields, _experts)
 
 
-def _qwen3_5(fields: Fields, part: Callable, text_type: str) -> Architecture:
-    text = fields.nested("text_config")
-    if text is None:
-        raise fields.refuse("text_config", "an object with the text model's fields")
-    text.only("model_type", text_type)
-    vision = fields.nested("vision_config")
-    tower = None
-    if vision is not None:
-        tower = qwen_vision(vision, text.size("hidden_size"))
-        vision.finish()
-    tied = fields.flag("tie_word_embeddings", False)
-    found = _qwen3_5_text(text, part, tied=tied, head=True, tower=tower)
-    text.finish()
-    return found
-
-
-def qwen3_5(fields: Fields) -> Architecture:
-    """Qwen3.5 with its vision tower."""
-    return _qwen3_5(fields, _dense, "qwen3_5_text")
-
-
-def qwen3_5_moe(fields: Fields) -> Architecture:
-    """Qwen3.5 with experts and its vision tower."""
-    return _qwen3_5(fields, _experts, "qwen3_5_moe_text")
-
-
 def kimi_linear(fields: Fields) -> Architecture:
     """Kimi Linear: Kimi Delta Attention, and latent attention without rotation in every fourth layer."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
     heads = fields.size("num_attention_heads")
-    fields.skip("num_key_value_heads", "head_dim", "mla_use_nope", "qk_head_dim", "moe_layer_freq")
+    fields.skip("num_key_value_heads", "head_dim", "mla_use_nope", "qk_head_dim")
     reads = latent(fields, hidden, heads, bias=fields.flag("attention_bias", False))
     options = fields.nested("linear_attn_config")
     kinds = fields.kinds("layer_types", layers, KINDS)
@@ -166,13 +131,9 @@ def kimi_linear(fields: Fields) -> Architecture:
     parts, _ = mixed_feed_forward(
         fields, hidden, layers, count=count,
         taken=chosen(fields, fields.first("num_experts_per_token", "num_experts_per_tok"), count),
-        dense_first=min(fields.size("first_k_dense_replace", 1, least=0), layers),
-        frequency=fields.size("moe_layer_freq", 1),
+        dense_first=1,
         shared=fields.size(fields.first("num_shared_experts", "n_shared_experts"), 1, least=0),
         inner=fields.size("moe_intermediate_size"), dense_inner=fields.maybe("intermediate_size"))
-    words = fields.kinds("mlp_layer_types", layers, ["dense", "sparse"])
-    if words is not None and words != ["sparse" if hasattr(part, "routed") else "dense" for part in parts]:
-        raise fields.refuse("mlp_layer_types", "the layers that first_k_dense_replace names")
     fields.only("num_nextn_predict_layers", 0)
     fields.skip("use_grouped_topk", "model_max_length")
     return assemble(

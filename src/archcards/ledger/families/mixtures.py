@@ -2,11 +2,11 @@
 
 from ..architecture import Architecture, Experts, FeedForward, Layer
 from ..fields import Fields
-from ._blocks import attention, dense, experts, gated, rms_norm
+from ._blocks import attention, dense, experts, gated, layer_norm, rms_norm
 from ._decoder import assemble, head_widths, reaches, tied_table
 from .llama import head_norms, pre_norms, qwen_windows
 
-__all__ = ["granite_moe", "minimax_m2", "mixtral", "qwen2_moe", "qwen3_moe"]
+__all__ = ["dbrx", "granite_moe", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen2_moe", "qwen3_moe"]
 
 
 def chosen(fields: Fields, name: str, count: int, default: int | None = None) -> int:
@@ -97,6 +97,65 @@ def granite_moe(fields: Fields) -> Architecture:
     return assemble(fields, layers=[layer] * layers, hidden=hidden,
                     vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
                     final=rms_norm("final", hidden))
+
+
+def olmoe(fields: Fields) -> Architecture:
+    """OLMoE: query and key norms over all heads, experts throughout."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden)
+    count = fields.size(fields.first("num_experts", "num_local_experts"), 64)
+    mixture = experts(hidden, fields.size("intermediate_size"), count,
+                      chosen(fields, "num_experts_per_tok", count, 8))
+    fields.skip("clip_qkv")
+    norms = rms_norm("query", widths.heads * widths.width) + rms_norm("key", widths.kv_heads * widths.width)
+    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=norms,
+                             bias=fields.flag("attention_bias", False)),), (mixture,), pre_norms(hidden))
+    return assemble(fields, layers=[layer] * layers, hidden=hidden, vocabulary=fields.size("vocab_size"),
+                    tied=tied_table(fields, False), final=rms_norm("final", hidden))
+
+
+def phimoe(fields: Fields) -> Architecture:
+    """Phi-3.5-MoE: layer norms, biases on all of attention, perhaps one on the head."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, kv_default=8)
+    count = fields.size(fields.first("num_local_experts", "num_experts"), 16)
+    mixture = experts(hidden, fields.size("intermediate_size"), count,
+                      chosen(fields, "num_experts_per_tok", count, 2))
+    windows = reaches(fields, layers, fields.maybe("sliding_window"), implied=lambda layer: True)
+    fields.skip("input_jitter_noise")
+    bias = fields.flag("attention_bias", False)
+    norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
+    return assemble(
+        fields, layers=[Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias,
+                                         reach=reach),), (mixture,), norms) for reach in windows],
+        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+        final=layer_norm("final", hidden), head_bias=fields.flag("lm_head_bias", False))
+
+
+def dbrx(fields: Fields) -> Architecture:
+    """DBRX: norms without bias, fused projections, sixteen experts of which four."""
+    hidden, heads = fields.size("d_model"), fields.size("n_heads")
+    width = fields.divides("n_heads", heads, hidden, "d_model")
+    options, network = fields.nested("attn_config"), fields.nested("ffn_config")
+    if options is None or network is None:
+        raise fields.refuse("ffn_config" if options else "attn_config", "an object")
+    kv_heads = options.size("kv_n_heads", 1)
+    options.divides("kv_n_heads", kv_heads, heads, "n_heads")
+    options.skip("clip_qkv", "attn_pdrop", "rope_theta")
+    options.finish()
+    count = network.size("moe_num_experts", 4)
+    mixture = experts(hidden, network.size("ffn_hidden_size", 3584), count,
+                      chosen(network, "moe_top_k", count, 1))
+    network.only("hidden_size", hidden)
+    network.skip("ffn_act_fn", "moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
+                 "uniform_expert_assignment")
+    network.finish()
+    fields.only("num_key_value_heads", kv_heads)
+    layer = Layer((attention(hidden, heads, kv_heads, width),), (mixture,),
+                  layer_norm("attention", hidden, False) + layer_norm("feed-forward", hidden, False))
+    return assemble(fields, layers=[layer] * fields.layers("n_layers"), hidden=hidden,
+                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
+                    final=layer_norm("final", hidden, False), trained_length="max_seq_len")
 
 
 def minimax_m2(fields: Fields) -> Architecture:

@@ -1,0 +1,87 @@
+"""Text models of families read elsewhere, with a vision tower in front."""
+
+from collections.abc import Callable
+
+from ..architecture import Architecture, Tower
+from ..fields import Fields
+from . import linear, llama, mixtures
+from ._towers import pixtral, qwen2_5_vision, qwen2_vision, qwen_vision
+
+__all__ = ["mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe",
+           "qwen3_vl", "qwen3_vl_moe"]
+
+
+def _joined(fields: Fields, read: Callable[[Fields], Architecture], text_types: tuple[str, ...],
+            tower: Callable[[Fields, int], Tower], *, outer_tie: bool = True) -> Architecture:
+    """The text model of `text_config` (or of this very object, as older files have it) and a tower.
+
+    `outer_tie`: whether `tie_word_embeddings` counts here rather than inside.
+    """
+    text = fields.nested("text_config")
+    vision = fields.nested("vision_config")
+    inside = text if text is not None else fields
+    made = None
+    if vision is not None:
+        made = tower(vision, inside.size("hidden_size"))
+        vision.finish()
+    else:
+        fields.note("the file describes no vision tower: text weights only")
+    if text is not None:
+        text.text("model_type", text_types[0], text_types)
+        values = {name: value for name, value in text.values.items() if name != "architectures"}
+        given = fields.raw("tie_word_embeddings")
+        if given is not None:
+            if not outer_tie and given != text.values.get("tie_word_embeddings", False):
+                raise fields.refuse("tie_word_embeddings", "the value in text_config")
+            values["tie_word_embeddings"] = fields.flag("tie_word_embeddings", False)
+        text = Fields(values, fields.where("text_config"), fields.notes)
+        found = read(text)
+        text.skip("model_type")
+        text.finish()
+    else:
+        found = read(fields)
+    return found._replace(vision=made)
+
+
+def qwen2_vl(fields: Fields) -> Architecture:
+    """Qwen2-VL."""
+    return _joined(fields, llama.qwen2, ("qwen2_vl_text", "qwen2_vl"), qwen2_vision)
+
+
+def qwen2_5_vl(fields: Fields) -> Architecture:
+    """Qwen2.5-VL: its tower has windows, gated networks and norms without shift."""
+    return _joined(fields, llama.qwen2, ("qwen2_5_vl_text", "qwen2_5_vl"), qwen2_5_vision)
+
+
+def qwen3_vl(fields: Fields) -> Architecture:
+    """Qwen3-VL: the tower's middle layers are read too, each by a merger of its own."""
+    return _joined(fields, llama.qwen3, ("qwen3_vl_text",), qwen_vision)
+
+
+def qwen3_vl_moe(fields: Fields) -> Architecture:
+    """Qwen3-VL with experts."""
+    return _joined(fields, mixtures.qwen3_moe, ("qwen3_vl_moe_text",), qwen_vision)
+
+
+def qwen3_5(fields: Fields) -> Architecture:
+    """Qwen3.5."""
+    return _joined(fields, linear.qwen3_5_text, ("qwen3_5_text",), qwen_vision)
+
+
+def qwen3_5_moe(fields: Fields) -> Architecture:
+    """Qwen3.5 with experts."""
+    return _joined(fields, linear.qwen3_5_moe_text, ("qwen3_5_moe_text",), qwen_vision)
+
+
+def mistral3(fields: Fields) -> Architecture:
+    """Mistral Small 3.1 and Ministral 3: a Pixtral tower, a merger of patches, two projections."""
+    from . import dense
+
+    inner = fields.values.get("text_config")
+    newer = isinstance(inner, dict) and inner.get("model_type") == "ministral3"
+    merge = fields.size("spatial_merge_size", 2)
+    fields.skip("projector_hidden_act")
+    fields.only("vision_feature_layer", -1)
+    bias = fields.flag("multimodal_projector_bias", False)
+    return _joined(fields, dense.ministral3 if newer else llama.mistral, ("mistral", "ministral3"),
+                   lambda vision, hidden: pixtral(vision, hidden, merge, bias), outer_tie=False)
