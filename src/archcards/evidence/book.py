@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .cards import Card, FrontMatter, read_front_matter
 from .chapter import Chapter, read_chapter
+from .memory import Memory
 from .problem import Problem
 from .prose import substitute
 from .record import Check, Derivation, Event, Fact, Figure, Table
@@ -134,14 +135,13 @@ def prove(
     only: Iterable[str] | None = None,
     limits: Limits = Limits(),
     root: str | Path | None = None,
-    earlier: Verdict | None = None,
+    memory: Memory | None = None,
 ) -> Verdict:
     """Reads, runs and judges the book in the folder `docs`.
 
     `only` are the paths (`docs/part/page.md`) of the pages to judge, all unless told; `root` is the
-    repository, into which no page may write: the folder that holds `docs` unless told. A page whose
-    text is that of an `earlier` verdict, and which ran well there, is judged anew but not run again:
-    for a preview, as long as no code has changed.
+    repository, into which no page may write: the folder that holds `docs` unless told.
+    A server hands the same `memory` to each call, so that only pages with something new are run.
     """
     begun = time.perf_counter()
     docs = Path(docs).resolve()
@@ -154,10 +154,7 @@ def prove(
         doubles[problem.path].append(problem)
     sources, problems = read_sources(f"{docs.name}/sources.yml", docs / "sources.yml")
     names = read_names(docs / "names.txt")
-    before = [page.run for page in earlier.pages.values()] if earlier else []
-    ran = {run.chapter: run for run in before if run.complete and not run.problems}
-    ran |= {run.chapter: run for run in run_chapters([c for c in chapters if c not in ran], root, limits)}
-    runs = [ran[chapter] for chapter in chapters]
+    runs = run_chapters(chapters, root, limits, memory)
     fronts = [read_front_matter(c, sources) for c in chapters]
     build = _build_facts(fronts, runs)
     pages = {}

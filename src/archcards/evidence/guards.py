@@ -13,6 +13,7 @@ import datetime
 import os
 import random
 import sys
+import sysconfig
 import tempfile
 import time
 import timeit
@@ -24,7 +25,7 @@ from typing import Any
 import numpy
 import numpy.random
 
-__all__ = ["Refused", "arm"]
+__all__ = ["Reads", "Refused", "arm"]
 
 _CLOCKS = (
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
@@ -43,12 +44,50 @@ _UNPICKLING = os.path.join(os.path.dirname(numpy.random.__file__), "_pickle.py")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
+# What a page does that no list of opened files accounts for.
+_UNFOLLOWED = {
+    "subprocess.Popen", "os.fork", "os.forkpty", "os.system", "os.posix_spawn", "os.spawn", "os.exec",
+    "os.startfile", "ctypes.dlopen", "sqlite3.connect", "mmap.__new__",
+}  # fmt: skip
+
+
+class Reads:
+    """The files that a page opened or imported, beside those of Python, its packages and this one."""
+
+    def __init__(self, free: tuple[str, ...]) -> None:
+        paths = sysconfig.get_paths()
+        own = (*(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")), os.path.dirname(os.__file__))
+        package = os.path.dirname(os.path.dirname(__file__))
+        self._own = tuple(map(os.path.realpath, (*own, package, "/proc", "/dev", "/sys", *free)))
+        self.files: set[str] = set()
+        self.followed = True
+
+    def modules(self) -> None:
+        """Takes note of the modules that are imported now: Python may have read them compiled."""
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and os.path.isabs(file):
+                self.see("open", os.path.realpath(file))
+
+    def see(self, event: str, path: str) -> None:
+        """Takes note of an audit event."""
+        if event in _UNFOLLOWED:
+            self.followed = False
+        elif event in ("open", "os.listdir", "os.scandir"):
+            if not path or any(_under(path, place) for place in self._own):
+                return
+            if event != "open":
+                self.followed = self.followed and _importing()
+            elif "__pycache__" not in path.split(os.sep):
+                self.files.add(path)
+
+
 class Refused(RuntimeError):
     """The page did what no page may do."""
 
 
-def arm(page: str, root: str, free: tuple[str, ...], report: Callable[[int, str], None]) -> None:
-    """Sets the guards for the rest of this process.
+def arm(page: str, root: str, free: tuple[str, ...], report: Callable[[int, str], None]) -> Reads:
+    """Sets the guards for the rest of this process, and says what the page reads.
 
     `page` is the file name of the page's code; nothing under `root` may be changed but what lies
     under a path of `free`; `report` is told each refusal's line and reason.
@@ -56,11 +95,13 @@ def arm(page: str, root: str, free: tuple[str, ...], report: Callable[[int, str]
     guard = _Guard(page, report)
     _arm_random(guard)
     _arm_clock(guard)
-    _arm_files(guard, os.path.realpath(root), tuple(map(os.path.realpath, free)))
+    reads = Reads(free)
+    _arm_files(guard, os.path.realpath(root), tuple(map(os.path.realpath, free)), reads)
     process = os.getpid()
     os._exit = guard.direct(  # type: ignore[assignment]
         os._exit, "os._exit ends the page's process, which no block may", when=lambda code: os.getpid() == process
     )
+    return reads
 
 
 class _Guard:
@@ -194,7 +235,7 @@ def _arm_clock(guard: _Guard) -> None:
     datetime.datetime = stand_in(moment, ("now", "utcnow", "today"))  # type: ignore[misc]
 
 
-def _arm_files(guard: _Guard, root: str, free: tuple[str, ...]) -> None:
+def _arm_files(guard: _Guard, root: str, free: tuple[str, ...], reads: Reads) -> None:
     process = os.getpid()
 
     def inside(path: str) -> bool:
@@ -205,6 +246,8 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...]) -> None:
             path, mode, flags = args
             writes = flags & _WRITES if isinstance(flags, int) else bool(set(mode or "") & set("wax+"))
             paths = [_real(path, None)] if writes else []
+            if not writes:
+                reads.see(event, _real(path, None))
         elif event in _CHANGES:
             paths = [_real(args[n], None if at is None else args[at]) for n, at in _CHANGES[event]]
         elif event in _NETWORK:
@@ -212,6 +255,8 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...]) -> None:
                 guard.refuse(_line(guard), "uses the network, which a build may not need; put the data into the repository")
             return
         else:
+            if event in _UNFOLLOWED or event in ("os.listdir", "os.scandir"):
+                reads.see(event, _real(args[0] if args and args[0] is not None else ".", None))
             return
         for real in paths:
             if real and inside(real) and "__pycache__" not in real.split(os.sep):
@@ -219,6 +264,14 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...]) -> None:
                 guard.refuse(_line(guard), f"writes into the repository ({name}); write to a temporary file")
 
     sys.addaudithook(hook)
+
+
+def _importing() -> bool:
+    """Whether an import is at work right above the guards' own frames."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _line(guard: _Guard) -> int:

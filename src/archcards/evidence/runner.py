@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from .chapter import Chapter, Fence
+from .memory import Memory
 from .problem import Problem
 from .record import Check, Derivation, Event, Failure, event_from_json
 from .worker import DIAGNOSIS
@@ -68,31 +69,42 @@ class Run:
         return all(block.ran for block in self.blocks)
 
 
-def run_chapters(chapters: Iterable[Chapter], root: Path, limits: Limits = Limits()) -> list[Run]:
+def run_chapters(
+    chapters: Iterable[Chapter], root: Path, limits: Limits = Limits(), memory: Memory | None = None
+) -> list[Run]:
     """Runs the blocks of each chapter; pages that have none start no process.
 
-    `root` is the repository, into which no page may write.
+    `root` is the repository, into which no page may write; `memory` has the runs that need not be
+    repeated.
     """
     chapters = list(chapters)
     # Pages may not write compiled code beside the source; done here, none of them compiles it again.
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
+    if memory is not None:
+        memory.look(root, limits, _environment())
     running: set[_Process] = set()
     pool = ThreadPoolExecutor(max(1, os.cpu_count() or 1))
     try:
-        runs = list(pool.map(lambda chapter: _run(chapter, root, limits, running), chapters))
+        runs = list(pool.map(lambda chapter: _run(chapter, root, limits, running, memory), chapters))
     except BaseException:  # Ctrl-C, say: leave no process behind
         pool.shutdown(wait=False, cancel_futures=True)
         for process in list(running):
             process.kill()
         raise
     pool.shutdown()
+    if memory is not None:
+        memory.look_again(root, limits, _environment())
     return runs
 
 
-def _run(chapter: Chapter, root: Path, limits: Limits, running: set[_Process]) -> Run:
+def _run(
+    chapter: Chapter, root: Path, limits: Limits, running: set[_Process], memory: Memory | None
+) -> Run:
     if not chapter.blocks:
         return Run(chapter, (), ())
-    begun = time.perf_counter()
+    if memory is not None and (remembered := memory.recall(chapter)) is not None:
+        return remembered
+    begun, moment = time.perf_counter(), time.time()
     with tempfile.TemporaryDirectory(prefix="archcards-", ignore_cleanup_errors=True) as folder:
         process = _Process(chapter, root, limits, Path(folder))
         running.add(process)
@@ -101,7 +113,10 @@ def _run(chapter: Chapter, root: Path, limits: Limits, running: set[_Process]) -
         finally:
             process.kill()
             running.discard(process)
-        return Run(chapter, process.blocks(), tuple(process.problems), time.perf_counter() - begun)
+        run = Run(chapter, process.blocks(), tuple(process.problems), time.perf_counter() - begun)
+        if memory is not None:
+            memory.keep(run, process.seen, moment)
+        return run
 
 
 class _Process:
@@ -114,14 +129,16 @@ class _Process:
         self.problems: list[Problem] = []
         self.events: list[list[Event]] = [[] for _ in chapter.blocks]
         self.ended: set[int] = set()
+        self.seen: list[str] | None = None  # the files that the page read, if that can be said
         self.current = -1
-        drawings = os.path.join(tempfile.gettempdir(), f"archcards-matplotlib-{_user()}")
+        environment = _environment() | {"TMPDIR": str(folder)}
+        drawings = environment["MPLCONFIGDIR"]
         self.errors = open(folder / "errors.txt", "w+b")  # noqa: SIM115 - closed in kill
         (folder / "page").mkdir()
         os.makedirs(drawings, exist_ok=True)
         self.worker = subprocess.Popen(
             [sys.executable, "-m", "archcards.evidence.worker"],
-            cwd=folder / "page", env=_environment(folder, drawings), start_new_session=True,
+            cwd=folder / "page", env=environment, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
         )  # fmt: skip
         self.messages: queue.Queue[bytes] = queue.Queue()
@@ -168,6 +185,7 @@ class _Process:
                     self.ended.add(message["end"])
                 deadline = time.monotonic() + _START
             else:
+                self.seen = message["seen"]
                 return self.done()
 
     def take(self, event: Event, detail: str) -> None:
@@ -265,14 +283,15 @@ def _code_lines(chapter: Chapter) -> list[str]:
     return lines
 
 
-def _environment(folder: Path, drawings: str) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """The environment of every page, the same on each machine but for where things are."""
+    drawings = os.path.join(tempfile.gettempdir(), f"archcards-matplotlib-{_user()}")  # Matplotlib's list of fonts
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     paths = [str(_PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return kept | {
         "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0", "PYTHONUTF8": "1",
         "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC", "COLUMNS": "80",
-        "MPLBACKEND": "Agg", "MPLCONFIGDIR": drawings, "TMPDIR": str(folder),
+        "MPLBACKEND": "Agg", "MPLCONFIGDIR": drawings,
         "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     }  # fmt: skip
 

@@ -100,7 +100,6 @@ class _Page:
                 self.channel.send(end=index, ran=go_on and not self.block_failed)
                 if not go_on or self.block_failed:
                     break
-        self.channel.send(done=True)
 
     def run_block(self) -> bool:
         """Runs the current block; whether the page may go on."""
@@ -284,8 +283,10 @@ def main() -> None:
     sys.unraisablehook = page.unraisable
     threading.excepthook = page.in_thread
     sys.argv = [job["path"]]
-    arm(job["path"], job["root"], tuple(job["free"]), page.refused)
+    reads = arm(job["path"], job["root"], tuple(job["free"]), page.refused)
     page.run()
+    reads.modules()
+    channel.send(done=True, seen=sorted(reads.files) if reads.followed else None)
     os._exit(0)  # no page's exit handler has a say
 
 

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from archcards.evidence.book import Page, Verdict, prove
+from archcards.evidence.memory import Memory
 from archcards.evidence.record import Event
 
 from .facts import Value
@@ -77,9 +78,9 @@ class Book:
     pages: Mapping[str, BookPage]
 
     @classmethod
-    def prove(cls, docs: Path, earlier: Verdict | None = None) -> Book:
+    def prove(cls, docs: Path, memory: Memory | None = None) -> Book:
         """Runs and judges every page under `docs`; see `archcards.evidence.book.prove`."""
-        verdict = prove(docs, earlier=earlier)
+        verdict = prove(docs, memory=memory)
         uris = {path: path.split("/", 1)[1] for path in verdict.pages}
         return cls(verdict, {uris[path]: BookPage(page, uris[path]) for path, page in verdict.pages.items()})
 

@@ -25,6 +25,7 @@ from mkdocs.utils import get_relative_url
 
 import archcards
 from archcards.evidence.book import Verdict
+from archcards.evidence.memory import Memory
 from archcards.evidence.problem import Problem
 
 from . import facts, fonts, links, mathematics, pages, policy, published, render, swap
@@ -58,7 +59,7 @@ class ArchitectureCards(BasePlugin[Options]):
         self.serving = False
         self.exit = contextlib.ExitStack()
         self.warnings = _Warnings()
-        self.earlier: tuple[object, Verdict] | None = None
+        self.memory = Memory()
         """While serving: the state of the code, and the verdict it led to."""
 
     # Before the build
@@ -101,12 +102,7 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def _prove(self) -> Book:
         try:
-            if not self.serving:
-                return Book.prove(self.docs)
-            code = _state_of(self._watched())
-            book = Book.prove(self.docs, self.earlier[1] if self.earlier and self.earlier[0] == code else None)
-            self.earlier = code, book.verdict
-            return book
+            return Book.prove(self.docs, self.memory if self.serving else None)
         except Exception as error:
             if not self.serving:
                 raise
