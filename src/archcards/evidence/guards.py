@@ -25,6 +25,8 @@ from typing import Any
 import numpy
 import numpy.random
 
+from .memory import names_count
+
 __all__ = ["Reads", "Refused", "arm"]
 
 _CLOCKS = (
@@ -54,7 +56,9 @@ _UNFOLLOWED = {
 class Reads:
     """The files that a page opened or imported, beside those of Python, its packages and this one."""
 
-    def __init__(self, free: tuple[str, ...]) -> None:
+    def __init__(self, root: str, free: tuple[str, ...]) -> None:
+        self._root = os.path.realpath(root)
+        self._path = {os.path.realpath(place) for place in sys.path}
         paths = sysconfig.get_paths()
         own = (*(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")), os.path.dirname(os.__file__))
         package = os.path.dirname(os.path.dirname(__file__))
@@ -76,8 +80,8 @@ class Reads:
         elif event in ("open", "os.listdir", "os.scandir"):
             if not path or any(_under(path, place) for place in self._own):
                 return
-            if event != "open":
-                self.followed = self.followed and _importing()
+            if event != "open":  # the names of the repository's files are followed as a whole
+                self.followed = self.followed and (path in self._path or names_count(path, self._root))
             elif "__pycache__" not in path.split(os.sep):
                 self.files.add(path)
 
@@ -95,7 +99,7 @@ def arm(page: str, root: str, free: tuple[str, ...], report: Callable[[int, str]
     guard = _Guard(page, report)
     _arm_random(guard)
     _arm_clock(guard)
-    reads = Reads(free)
+    reads = Reads(root, free)
     _arm_files(guard, os.path.realpath(root), tuple(map(os.path.realpath, free)), reads)
     process = os.getpid()
     os._exit = guard.direct(  # type: ignore[assignment]
@@ -264,14 +268,6 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...], reads: Reads) ->
                 guard.refuse(_line(guard), f"writes into the repository ({name}); write to a temporary file")
 
     sys.addaudithook(hook)
-
-
-def _importing() -> bool:
-    """Whether an import is at work right above the guards' own frames."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _line(guard: _Guard) -> int:

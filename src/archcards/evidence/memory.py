@@ -2,8 +2,8 @@
 
 A remembered run is used only if nothing that it could have seen has changed: the page, the package's
 source and data, every other file that the page opened, the names of the repository's files, the limits,
-and the environment. A page that starts another program or reads a folder is run each time, and so is
-one with which something is wrong.
+and the environment. A page that starts another program, or reads a folder outside the repository,
+is run each time, and so is one with which something is wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .chapter import Chapter
     from .runner import Limits, Run
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "names_count"]
 
 _PACKAGE = Path(__file__).parents[1]
 _SKIPPED = {".git", ".venv", ".cache", "site", "node_modules", "__pycache__", ".pytest_cache", ".hypothesis"}
@@ -64,10 +64,7 @@ class Memory:
         if seen is None or run.problems or not run.complete:
             return
         digests = {file: _digest(file) for file in seen}
-        try:
-            if any(os.stat(file).st_mtime >= begun - 2 for file in digests):
-                return
-        except OSError:
+        if any(os.path.exists(file) and os.stat(file).st_mtime >= begun - 2 for file in digests):
             return
         self._runs[run.chapter.path] = (self._key(run.chapter), digests, run)
 
@@ -90,6 +87,16 @@ def _names(root: Path) -> list[str]:
     """The names of the repository's files, without what tools keep there for themselves."""
     names = []
     for folder, inner, files in os.walk(root):
-        inner[:] = sorted(name for name in inner if name not in _SKIPPED and not name.startswith((".site", "site.")))
+        inner[:] = sorted(name for name in inner if not _skipped(name))
         names += [os.path.join(folder, name) for name in sorted(files)]
     return names
+
+
+def names_count(folder: str, root: str) -> bool:
+    """Whether the names of the files in this folder are among those that a remembered run depends on."""
+    inner = os.path.relpath(folder, root).split(os.sep)
+    return inner[0] != os.pardir and not any(map(_skipped, inner))
+
+
+def _skipped(name: str) -> bool:
+    return name in _SKIPPED or name.startswith((".site", "site."))

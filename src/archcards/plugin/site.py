@@ -370,17 +370,6 @@ class _Warnings(logging.Handler):
                 handler.setLevel(handlers[handler])
 
 
-def _state_of(folders: list[Path]) -> list[tuple[str, int, int]]:
-    """What tells whether a file has changed."""
-    return sorted(
-        (str(path), found.st_mtime_ns, found.st_size)
-        for folder in folders
-        for path in folder.rglob("*")
-        if path.suffix != ".pyc" and not path.is_dir()
-        for found in [path.stat()]
-    )
-
-
 def _addresses(config: MkDocsConfig) -> None:
     """Where the site and its repository live, so that a fork edits nothing."""
     if site := os.environ.get("ARCHCARDS_SITE_URL"):
