@@ -162,7 +162,7 @@ def misplaced(page: str, lines: Sequence[int]) -> list[tuple[int, str]]:
     """Blocks that the finished page does not have exactly once where a reader sees them."""
     seen: Counter[int] = Counter()
     hidden: list[str] = []  # open elements that nobody sees, by their position in the tree
-    for token in tokens(page):
+    for token in tokens(page) if lines else ():
         hidden = hidden[: len(token.inside)] if token.kind != "close" else hidden
         if token.kind != "open":
             continue

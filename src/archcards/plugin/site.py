@@ -74,6 +74,7 @@ class ArchitectureCards(BasePlugin[Options]):
         self.root = Path(config.config_file_path).parent if config.config_file_path else self.docs.parent
         self.problems: list[Problem] = []
         self.styles = policy.StyleSheet()
+        self.listings = _Listings()
         self.characters: set[int] = set(fonts.DISPLAY)
         self.current: Blocks | None = None
         self.placed: dict[str, Blocks] = {}
@@ -162,7 +163,7 @@ class ArchitectureCards(BasePlugin[Options]):
         if page.title:
             page.title = facts.plain(str(page.title), values)
         _rename(page.toc, values)
-        return html
+        return self.listings.put_aside(html)
 
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
         order = {page.file.src_uri: place for place, page in enumerate(nav.pages)}
@@ -218,16 +219,17 @@ class ArchitectureCards(BasePlugin[Options]):
         return self._finished(output) if template_name.endswith(".html") else output
 
     def _finished(self, output: str) -> str:
+        """The last changes that every page has in common."""
         output = mathematics.typeset(output)
         output = mathematics.typeset_navigation(output)
         self.characters |= mathematics.code_points(output)
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
-        return policy.with_policy(self.styles.without_styles(output))
+        return self.listings.put_back(policy.with_policy(self.styles.without_styles(output)))
 
     def _leftovers(self, output: str, proved: BookPage) -> list[Problem]:
         """References that nothing has replaced, wherever they stand."""
         found = []
-        for token in tokens(output):
+        for token in tokens(output) if "{{" in output else ():
             shown = token.kind == "text" and not {"code", "pre", "script", "style"} & set(token.inside)
             if "{{" in token.text and (shown or token.kind == "open"):
                 for left in re.findall(r"\{\{[^{}]*\}?\}?", token.text):
@@ -298,6 +300,11 @@ class ArchitectureCards(BasePlugin[Options]):
         """What MkDocs and its plugins only warn of."""
         found = []
         for message in self.warnings.messages:
+            if "not included in the \"nav\"" in message:
+                for name in re.findall(r"- (\S+\.md)", message):
+                    reason = "in no menu; add it to `nav` in mkdocs.yml"
+                    found.append(Problem(f"{self.docs.name}/{name}", 1, reason))
+                continue
             named = re.match(r"(?:[\w.-]+: )?(?:Doc file '|')?(?P<page>[\w./-]+\.md)\b", message)
             path = f"{self.docs.name}/{named['page']}" if named else "mkdocs.yml"
             found.append(Problem(path, 1, " ".join(message.split())))
@@ -328,6 +335,30 @@ def _address(target: BookPage | None, anchor: str, page: Page, files: Files) -> 
         return "#"
     url = "" if file is page.file else get_relative_url(file.url, page.url)
     return f"{url}#{anchor}" if anchor and target else url or "#"
+
+
+class _Listings:
+    """Folded source code, out of the way of the search index and of all that reads the pages."""
+
+    _FOLDED = re.compile(
+        r'<details class="mkdocstrings-source">.*?</details>'
+        r'|(?<=</summary>)<div class="language-python highlight">.*?</div>(?=<p class="ac-address">|<ul class="ac-seen">)',
+        re.S,
+    )
+    _HELD = re.compile(r"<!--listing (\d+)-->")
+
+    def __init__(self) -> None:
+        self._held: list[str] = []
+
+    def put_aside(self, html: str) -> str:
+        def hold(found: re.Match) -> str:
+            self._held.append(found.group())
+            return f"<!--listing {len(self._held) - 1}-->"
+
+        return self._FOLDED.sub(hold, html)
+
+    def put_back(self, html: str) -> str:
+        return self._HELD.sub(lambda found: self._held[int(found[1])], html)
 
 
 class _Digits(dict):

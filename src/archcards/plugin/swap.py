@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: one writer at a time is up to the user there
+    fcntl = None
 
 __all__ = ["BuildInProgress", "beside", "discard", "lock", "publish"]
 
@@ -31,7 +35,8 @@ def lock(site: Path) -> Iterator[None]:
     # The kernel frees a lock when its process ends, however it ends.
     with open(site.parent / f".{site.name}.lock", "w") as held:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BuildInProgress(f"another build of {site} is running; wait for it or end it") from None
         _recover(site)
