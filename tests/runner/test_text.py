@@ -253,3 +253,23 @@ def test_executed_fences_in_docstrings_and_snippets(judge, tmp_path):
         "docs/page.md:4: the snippet gone.py does not exist",
         "src/package/module.py:3: an executed fence in a docstring; write a doctest or move it into a chapter",
     ]
+
+
+def test_options_of_a_fence_take_no_facts(faults):
+    assert faults(BLOCK + '\n```python title="{{ edges }}"\n```\n') == [(8, "the options of a fence take no facts")]
+
+
+CHECKED = """    ```python exec="true"
+    from archcards.evidence import check
+    check("{}", len("ab"), 2, controls={{"off": lambda: 5}})
+    ```
+"""
+
+
+def test_an_exercise_without_a_verified_solution(faults):
+    text = (
+        '## Exercises\n\n### Exercise: one\n\n??? success "Solution"\n\n' + CHECKED.format("a")
+        + '\n### Exercise: two\n\n??? success "Solution"\n\n    ```python exec="true"\n    x = 1\n    ```\n'
+        + "\n### More\n\n- b\n\n" + CHECKED.format("b")
+    )  # fmt: skip
+    assert faults(text) == [(12, "this exercise has no solution that a check verifies")]

@@ -18,7 +18,7 @@ from .memory import Memory
 from .problem import Problem
 from .prose import substitute
 from .record import Check, Derivation, Event, Fact, Figure, Table
-from .rules import docstring_problems, snippet_problems, text_problems, unique_problems
+from .rules import docstring_problems, exercise_problems, snippet_problems, text_problems, unique_problems
 from .runner import Block, Limits, Run, run_chapters
 from .sources import Quote, Source, read_names, read_sources
 
@@ -163,7 +163,7 @@ def prove(
         page = Page(chapter, front, run, listed, build)
         found = sorted({
             *chapter.problems, *front.problems, *run.problems, *doubles[chapter.path],
-            *snippet_problems(chapter, (root, docs)), *text_problems(page, names),
+            *snippet_problems(chapter, (root, docs)), *text_problems(page, names), *exercise_problems(page),
         })  # fmt: skip
         pages[chapter.path] = Page(chapter, front, run, listed, build, tuple(found))
         problems += found

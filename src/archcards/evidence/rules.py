@@ -18,7 +18,7 @@ from .record import Check, Derivation, Event, Fact, Figure, Switch, Table
 if TYPE_CHECKING:
     from .book import Page
 
-__all__ = ["docstring_problems", "snippet_problems", "text_problems", "unique_problems"]
+__all__ = ["docstring_problems", "exercise_problems", "snippet_problems", "text_problems", "unique_problems"]
 
 _EXECUTED = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[^\n]*\bexec\b", re.MULTILINE)
 _SNIPPET = re.compile(r"[ \t>]*-{1,}8<-{1,}[ \t]+[\"']([^\"']+)[\"']")
@@ -26,6 +26,9 @@ _SNIPPET = re.compile(r"[ \t>]*-{1,}8<-{1,}[ \t]+[\"']([^\"']+)[\"']")
 
 def text_problems(page: Page, names: Sequence[str]) -> Iterator[Problem]:
     """What is wrong with every text of a page that a reader sees; `names` may hold a numeral."""
+    for fence in page.chapter.fences:
+        if any("{{" in value for value in fence.options.values()):
+            yield page.chapter.problem(fence.line, "the options of a fence take no facts")
     for text, lines in _texts(page):
         found = scan(text)
 
@@ -57,7 +60,7 @@ def _texts(page: Page) -> Iterator[tuple[str, range]]:
         yield text, range(line, line + text.count("\n") + 1)
     for fence in page.chapter.fences:
         for name in ("title", "tabs"):
-            if name in fence.options:
+            if name in fence.options and "{{" not in fence.options[name]:
                 yield fence.options[name], range(fence.line, fence.line + 1)
     for event in page.events:
         for text in _event_texts(event):
@@ -123,6 +126,23 @@ def _in_definition(chapter: Chapter, line: int) -> bool:
 def _indentation(line: str) -> int:
     line = line.expandtabs(4)
     return len(line) - len(line.lstrip(" >"))
+
+
+def exercise_problems(page: Page) -> Iterator[Problem]:
+    """Exercises (sections whose heading begins so) without a block that checks their solution."""
+    if not page.run.complete:
+        return
+    headings = [
+        (n, len(match[1]), match[2])
+        for n, line in enumerate(page.chapter.prose, 1)
+        if (match := re.match(r"(#{1,6})[ ]+(.*)", line))
+    ]
+    checked = {b.fence.line for b in page.blocks if any(isinstance(event, Check) for event in b.events)}
+    for index, (line, depth, title) in enumerate(headings):
+        if re.match(r"Exercise\b", title):
+            end = next((n for n, d, _ in headings[index + 1 :] if d <= depth), len(page.chapter.lines) + 1)
+            if not any(line < n < end for n in checked):
+                yield page.chapter.problem(line, "this exercise has no solution that a check verifies")
 
 
 def unique_problems(chapters: Sequence[Chapter]) -> Iterator[Problem]:
