@@ -56,6 +56,12 @@ def test_the_font_has_exactly_what_the_formulas_need_and_is_always_the_same():
     assert "MATH" in TTFont(io.BytesIO(font))
 
 
+def test_a_root_needs_the_radical_sign_that_no_text_holds():
+    for tex in ("\\sqrt{d}", "\\sqrt[3]{d}"):
+        assert ord("√") in mathematics.code_points(mathml(tex)), tex
+    assert ord("√") not in mathematics.code_points(mathml("d + 1"))
+
+
 def test_a_variable_is_drawn_with_the_italic_of_its_letter():
     letters = [chr(c) for c in (*range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1))] + list("ΓΩαωϵ∂")
     for letter in letters:

@@ -116,12 +116,15 @@ def _drawn(tex: str) -> str:
 def code_points(page: str) -> set[int]:
     """The characters that the formulas of a page need a font for.
 
-    A browser draws a variable (an `mi` of one letter) with the italic letter of the font.
+    A browser draws a variable (an `mi` of one letter) with the italic letter of the font, and a root,
+    whose sign stands nowhere in the text, with the font's radical sign.
     """
     found: set[int] = set()
     for _, _, _, inner in elements(page, r"<math\b[^>]*>"):
         found |= set(map(ord, html.unescape(re.sub(r"<[^>]*>", "", inner))))
         found |= {_italic(ord(letter)) for letter in re.findall(r"<mi>(.)</mi>", inner)}
+        if re.search(r"<m(?:sqr|roo)t\b", inner):
+            found.add(ord("√"))
     return found
 
 
