@@ -273,3 +273,18 @@ def test_an_exercise_without_a_verified_solution(faults):
         + "\n### More\n\n- b\n\n" + CHECKED.format("b")
     )  # fmt: skip
     assert faults(text) == [(12, "this exercise has no solution that a check verifies")]
+
+
+def test_pages_that_would_be_published_unproved(judge, tmp_path):
+    docs = tmp_path / "book" / "docs"
+    (docs / ".hidden").mkdir(parents=True)
+    for name in ("a.markdown", "b.html", "c.MD", "d.txt", ".hidden/e.html"):
+        (docs / name).write_text("36\n")
+    assert [str(p) for p in judge().problems] == [
+        f"docs/{name}:1: a page that is not proved; pages end in .md" for name in ("a.markdown", "b.html", "c.MD")
+    ]
+
+
+def test_a_page_whose_name_is_not_ascii(judge):
+    verdict = judge(**{"über": '```python exec="true"\nprint("ü")\n1 / 0\n```\n'})
+    assert [str(p) for p in verdict.problems] == ["docs/über.md:3: ZeroDivisionError: division by zero"]

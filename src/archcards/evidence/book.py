@@ -25,6 +25,9 @@ from .sources import Quote, Source, read_names, read_sources
 __all__ = ["Page", "Verdict", "prove", "read_book"]
 
 
+_OTHER_PAGES = {".markdown", ".mdown", ".mkdn", ".mkd", ".html", ".htm", ".xhtml"}
+
+
 @dataclass(frozen=True)
 class Page:
     """One page of the book, proved or not.
@@ -125,8 +128,23 @@ class Verdict:
 
 def read_book(docs: Path) -> list[Chapter]:
     """Reads every page under `docs`, in the order of their paths."""
-    files = sorted(p for p in docs.rglob("*.md") if not any(part.startswith(".") for part in p.parts[len(docs.parts):]))
+    files = [file for file in _files(docs) if file.suffix == ".md"]
     return [read_chapter(f"{docs.name}/{p.relative_to(docs).as_posix()}", p.read_bytes()) for p in files]
+
+
+def _files(docs: Path) -> list[Path]:
+    """The files that a site is made of: all but those that begin with a dot or lie in a folder that does."""
+    found = (file for file in docs.rglob("*") if file.is_file())
+    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(docs).parts))
+
+
+def _unread(docs: Path) -> list[Problem]:
+    """Files that a site generator would publish as pages and that this book would not prove."""
+    return [
+        Problem(f"{docs.name}/{file.relative_to(docs).as_posix()}", 1, "a page that is not proved; pages end in .md")
+        for file in _files(docs)
+        if file.suffix.lower() in _OTHER_PAGES or (file.suffix != ".md" and file.suffix.lower() == ".md")
+    ]
 
 
 def prove(
@@ -168,7 +186,7 @@ def prove(
         pages[chapter.path] = Page(chapter, front, run, listed, build, tuple(found))
         problems += found
     if only is None:
-        problems += docstring_problems(root)
+        problems += [*_unread(docs), *docstring_problems(root)]
     return Verdict(pages, tuple(sorted(problems)), sources, build, time.perf_counter() - begun)
 
 

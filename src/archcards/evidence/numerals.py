@@ -42,7 +42,7 @@ _EXEMPT = re.compile(
     |(?:\b(?:issues?|pull\s+requests?|discussions?|PRs?)\s+)?(?<!\w)\#\d+{_ALONE}
     |\b(?:issue|pull\s+request|discussion|PR)\s+\d+{_ALONE}
     |{_START}[1-4]-?D(?!\w)(?:[–/-][1-4]-?D(?!\w))?
-    |{_START}(?:{_BITS}(?:-|\s)?(?:,|\s+(?:and|or|to)|–)\s*)*{_BITS}[-\s]bits?(?!\w)
+    |{_START}(?:{_BITS}(?:-|\s)?(?:,|\s+(?:and|or|to)|–)\s*){{0,4}}{_BITS}[-\s]bits?(?!\w)
     |(?<![\w$€£+−.,:/])(?<!(?<![^\W\d])-)[01](?:–[01])?{_ALONE}  # also in top-1, not in -1
     """,
     re.VERBOSE | re.IGNORECASE,

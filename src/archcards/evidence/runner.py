@@ -8,6 +8,7 @@ group is killed when it is done or past its time.
 from __future__ import annotations
 
 import compileall
+import contextlib
 import json
 import os
 import queue
@@ -204,7 +205,7 @@ class _Process:
             self.worker.wait(5)
         except subprocess.TimeoutExpired:
             self.stopped("the page's process does not end")
-        if _group_alive(self.worker.pid):
+        if _group_alive(self.worker.pid) or _strays(self.folder):
             self.stopped("a child process outlives the page; wait for it in the block")
         self.report_rest()
 
@@ -267,6 +268,9 @@ class _Process:
 
     def kill(self) -> None:
         _kill_group(self.worker)
+        for stray in _strays(self.folder):
+            with contextlib.suppress(OSError):
+                os.kill(stray, signal.SIGKILL)
         self.worker.wait()
         if self.worker.stdout is not None:
             self.worker.stdout.close()
@@ -309,12 +313,21 @@ def _signal_name(number: int) -> str:
 
 def _kill_group(process: subprocess.Popen[Any]) -> None:
     if hasattr(os, "killpg"):
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
     if process.poll() is None:
         process.kill()
+
+
+def _strays(folder: Path) -> list[int]:
+    """Processes that a page started in a session of their own, known by the page's folder (on Linux)."""
+    mark = f"TMPDIR={folder}".encode()
+    strays = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if mark in entry.read_bytes().split(b"\0"):
+                strays.append(int(entry.parent.name))
+    return strays
 
 
 def _group_alive(group: int) -> bool:
