@@ -110,3 +110,14 @@ def test_a_change_during_the_run(book):
     remembered._look = lambda *args: next(states) if remembered._world != "done" else look(*args)
     prove(book / "docs", memory=remembered)
     assert remembered._runs == {}
+
+
+def test_what_a_source_prints_changed(book, again):
+    source = "a:\n  title: t\n  authors: a\n  year: 2020\n  url: https://a.org\n  verified: v\n"
+    quotes = "  quotes: {{n: {{value: {}, where: Table 1}}}}\n"
+    page, sources = book / "docs" / "page.md", book / "docs" / "sources.yml"
+    sources.write_text(source + quotes.format(3))
+    page.write_text("---\nsources: [a]\n---\n\n" + page.read_text())
+    assert again()
+    sources.write_text(source + quotes.format(4))
+    assert again() and not again()

@@ -4,8 +4,9 @@ from .check import check
 from .derive import derive
 from .fact import fact
 from .figure import figure
+from .quote import quoted
 from .record import CheckFailed
 from .switch import switch
 from .table import table
 
-__all__ = ["CheckFailed", "check", "derive", "fact", "figure", "switch", "table"]
+__all__ = ["CheckFailed", "check", "derive", "fact", "figure", "quoted", "switch", "table"]

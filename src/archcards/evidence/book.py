@@ -172,12 +172,13 @@ def prove(
         doubles[problem.path].append(problem)
     sources, problems = read_sources(f"{docs.name}/sources.yml", docs / "sources.yml")
     names = read_names(docs / "names.txt")
-    runs = run_chapters(chapters, root, limits, memory)
     fronts = [read_front_matter(c, sources) for c in chapters]
+    lists = [{key: sources[key] for key in f.sources if key in sources} for f in fronts]
+    printed = [{key: source.printed for key, source in listed.items()} for listed in lists]
+    runs = run_chapters(chapters, root, limits, memory, printed)
     build = _build_facts(fronts, runs)
     pages = {}
-    for chapter, front, run in zip(chapters, fronts, runs, strict=True):
-        listed = {key: sources[key] for key in front.sources if key in sources}
+    for chapter, front, listed, run in zip(chapters, fronts, lists, runs, strict=True):
         page = Page(chapter, front, run, listed, build)
         found = sorted({
             *chapter.problems, *front.problems, *run.problems, *doubles[chapter.path],

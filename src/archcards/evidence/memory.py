@@ -1,9 +1,9 @@
 """Remembers, while a server runs, what pages did, so that an edit runs only the page that changed.
 
-A remembered run is used only if nothing that it could have seen has changed: the page, the package's
-source and data, every other file that the page opened, the names of the repository's files, the limits,
-and the environment. A page that starts another program, or reads a folder outside the repository,
-is run each time, and so is one with which something is wrong.
+A remembered run is used only if nothing that it could have seen has changed: the page, what its
+sources print, the package's source and data, every other file that the page opened, the names of the
+repository's files, the limits, and the environment. A page that starts another program, or reads a
+folder outside the repository, is run each time, and so is one with which something is wrong.
 """
 
 from __future__ import annotations
@@ -48,14 +48,16 @@ class Memory:
         parts += _names(root)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def recall(self, chapter: Chapter) -> Run | None:
+    def recall(self, chapter: Chapter, quotes: Mapping[str, Any]) -> Run | None:
         """The page's run, if nothing has changed since."""
         key, seen, run = self._runs.get(chapter.path, ("", {}, None))
-        if run is None or key != self._key(chapter) or run.chapter != chapter:
+        if run is None or key != self._key(chapter, quotes) or run.chapter != chapter:
             return None
         return run if all(_digest(file) == digest for file, digest in seen.items()) else None
 
-    def keep(self, run: Run, seen: Iterable[str] | None, begun: float) -> None:
+    def keep(
+        self, run: Run, quotes: Mapping[str, Any], seen: Iterable[str] | None, begun: float
+    ) -> None:
         """Remembers a run that read the files `seen` (None: it did what cannot be followed).
 
         `begun` is the time at which it began: a file that changed since may not be what it read.
@@ -66,10 +68,11 @@ class Memory:
         digests = {file: _digest(file) for file in seen}
         if any(os.path.exists(file) and os.stat(file).st_mtime >= begun - 2 for file in digests):
             return
-        self._runs[run.chapter.path] = (self._key(run.chapter), digests, run)
+        self._runs[run.chapter.path] = (self._key(run.chapter, quotes), digests, run)
 
-    def _key(self, chapter: Chapter) -> str:
-        return hashlib.sha256(f"{self._world}\0{chapter.path}\0{chapter.text}".encode()).hexdigest()
+    def _key(self, chapter: Chapter, quotes: Mapping[str, Any]) -> str:
+        told = f"{self._world}\0{chapter.path}\0{chapter.text}\0{quotes!r}"
+        return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _digest(file: str | Path) -> str:

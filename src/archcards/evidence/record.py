@@ -24,7 +24,7 @@ The events, all with `line`, the line of the call in the page (1-based):
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any, ClassVar
@@ -340,12 +340,20 @@ class Recorder:
     `docs/attention/local-windows.md`; its lines of code should be in `linecache` under that name (at
     their true line numbers), from where `fact` reads how it was called. `listener` is called with
     each event before it is appended to `events`: the place to flush what was printed, or to send
-    the event on. `line` is the line that an event gets when no frame of the page is on the stack.
+    the event on. `quotes` are what the page's sources print, by source and name. `line` is the line
+    that an event gets when no frame of the page is on the stack.
     """
 
-    def __init__(self, page: str | None, *, listener: Callable[[Event], None] | None = None) -> None:
+    def __init__(
+        self,
+        page: str | None,
+        *,
+        listener: Callable[[Event], None] | None = None,
+        quotes: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         self.page = page
         self.listener = listener
+        self.quotes = {} if quotes is None else quotes
         self.line = 1
         self.events: list[Event] = []
         self._lines: dict[tuple[str, str], int] = {}
@@ -401,7 +409,10 @@ def current_recorder() -> Recorder:
 
 @contextlib.contextmanager
 def recording(
-    page: str, *, listener: Callable[[Event], None] | None = None
+    page: str,
+    *,
+    listener: Callable[[Event], None] | None = None,
+    quotes: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Iterator[Recorder]:
     """Makes a new recorder the current one, for all threads of the process, and yields it.
 
@@ -412,7 +423,7 @@ def recording(
         [Failure(line=1, reason='nothing here')]
     """
     global _current  # a context variable would not reach threads that a page starts
-    before, _current = _current, Recorder(page, listener=listener)
+    before, _current = _current, Recorder(page, listener=listener, quotes=quotes)
     try:
         yield _current
     finally:

@@ -19,9 +19,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ __all__ = ["Block", "Limits", "Run", "run_chapters"]
 _PACKAGES = Path(__file__).parents[2]  # the folder that holds `archcards`
 _START = 60.0  # seconds a worker may take until its first block begins
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV")
+
+Quotes = Mapping[str, Mapping[str, Any]]  # by source and name
 
 
 @dataclass(frozen=True)
@@ -71,14 +74,19 @@ class Run:
 
 
 def run_chapters(
-    chapters: Iterable[Chapter], root: Path, limits: Limits = Limits(), memory: Memory | None = None
+    chapters: Iterable[Chapter],
+    root: Path,
+    limits: Limits = Limits(),
+    memory: Memory | None = None,
+    quotes: Sequence[Quotes] | None = None,
 ) -> list[Run]:
     """Runs the blocks of each chapter; pages that have none start no process.
 
     `root` is the repository, into which no page may write; `memory` has the runs that need not be
-    repeated.
+    repeated. `quotes` has for each chapter what its sources print, by source and name.
     """
     chapters = list(chapters)
+    quotes = [{}] * len(chapters) if quotes is None else quotes
     # Pages may not write compiled code beside the source; done here, none of them compiles it again.
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
     if memory is not None:
@@ -86,7 +94,8 @@ def run_chapters(
     running: set[_Process] = set()
     pool = ThreadPoolExecutor(max(1, os.cpu_count() or 1))
     try:
-        runs = list(pool.map(lambda chapter: _run(chapter, root, limits, running, memory), chapters))
+        run = partial(_run, root=root, limits=limits, running=running, memory=memory)
+        runs = list(pool.map(run, chapters, quotes))
     except BaseException:  # Ctrl-C, say: leave no process behind
         pool.shutdown(wait=False, cancel_futures=True)
         for process in list(running):
@@ -99,15 +108,16 @@ def run_chapters(
 
 
 def _run(
-    chapter: Chapter, root: Path, limits: Limits, running: set[_Process], memory: Memory | None
-) -> Run:
+    chapter: Chapter, quotes: Quotes, *, root: Path, limits: Limits, running: set[_Process],
+    memory: Memory | None,
+) -> Run:  # fmt: skip
     if not chapter.blocks:
         return Run(chapter, (), ())
-    if memory is not None and (remembered := memory.recall(chapter)) is not None:
+    if memory is not None and (remembered := memory.recall(chapter, quotes)) is not None:
         return remembered
     begun, moment = time.perf_counter(), time.time()
     with tempfile.TemporaryDirectory(prefix="archcards-", ignore_cleanup_errors=True) as folder:
-        process = _Process(chapter, root, limits, Path(folder))
+        process = _Process(chapter, quotes, root, limits, Path(folder))
         running.add(process)
         try:
             process.follow()
@@ -116,14 +126,16 @@ def _run(
             running.discard(process)
         run = Run(chapter, process.blocks(), tuple(process.problems), time.perf_counter() - begun)
         if memory is not None:
-            memory.keep(run, process.seen, moment)
+            memory.keep(run, quotes, process.seen, moment)
         return run
 
 
 class _Process:
     """One worker, from its start to its end."""
 
-    def __init__(self, chapter: Chapter, root: Path, limits: Limits, folder: Path) -> None:
+    def __init__(
+        self, chapter: Chapter, quotes: Quotes, root: Path, limits: Limits, folder: Path
+    ) -> None:
         self.chapter = chapter
         self.limits = limits
         self.folder = folder
@@ -147,6 +159,7 @@ class _Process:
         job = {
             "path": chapter.path, "root": str(root), "parent": os.getpid(), "free": [str(folder), drawings],
             "limit": limits.seconds, "memory": limits.memory, "code": _code_lines(chapter),
+            "quotes": quotes,
             "blocks": [
                 {"line": f.line, "first": f.first, "code": f.code, "transcript": f.transcript}
                 for f in chapter.blocks

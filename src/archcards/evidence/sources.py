@@ -46,6 +46,11 @@ class Source:
     line: int
     quotes: Mapping[str, Quote] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
+    @property
+    def printed(self) -> dict[str, Any]:
+        """What it prints: the quoted values by name."""
+        return {name: quote.value for name, quote in self.quotes.items()}
+
 
 def read_sources(path: str, file: Path) -> tuple[dict[str, Source], list[Problem]]:
     """Reads `sources.yml`; an incomplete source is a problem. `path` is what messages call the file."""

@@ -71,6 +71,7 @@ class _Page:
         self.path: str = job["path"]
         self.blocks: list[dict[str, Any]] = job["blocks"]
         self.limit: float = job["limit"]
+        self.quotes: dict[str, dict[str, Any]] = job["quotes"]
         self.channel = channel
         self.block = self.blocks[0]
         self.block_failed = False
@@ -85,7 +86,8 @@ class _Page:
 
     def run(self) -> None:
         threads = set(threading.enumerate())
-        with recording(self.path, listener=self.tell) as self.recorder, \
+        recorder = recording(self.path, listener=self.tell, quotes=self.quotes)
+        with recorder as self.recorder, \
                 open(os.path.join(os.pardir, DIAGNOSIS), "w") as diagnosis:  # fmt: skip
             faulthandler.enable(diagnosis)
             for index, self.block in enumerate(self.blocks):
