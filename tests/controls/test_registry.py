@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 from archcards import controls, mechanisms
@@ -72,3 +73,40 @@ def test_a_name_is_registered_once(empty_registry):
     controls.convention("causal", "idle")(control)
     with pytest.raises(ValueError, match="^control 'idle' of causal must be registered once"):
         controls.mistake("causal", "idle")(control)
+
+
+KEY, VALUE = [[1.0, 0.5]], [[3.0, -1.0]]
+
+
+def test_two_controls_are_in_force_at_once():
+    """A scaled query around a memory that decays too late, written out beside it."""
+    names = "query scaled by 1/sqrt(d)", "decay after the write"
+    together = controls.both(*(controls.delta_rule[name] for name in names))
+    output, state = together(
+        KEY, KEY, VALUE, [0.5], log_decay=[-1.0], state=[[1.0, 0.0], [0.0, 1.0]]
+    )
+    key, value = np.array(KEY[0]), np.array(VALUE[0])
+    memory = np.exp(-1.0) * (np.eye(2) + 0.5 * np.outer(key, value - key))
+    np.testing.assert_allclose(state, memory, rtol=1e-14)
+    np.testing.assert_allclose(output[0], memory.T @ key / np.sqrt(2), rtol=1e-14)
+
+
+def test_a_control_reaches_what_another_reads_by():
+    """Tiled heads read by `attention`, whose control of the same name is put in its place."""
+    query, key, value = np.ones((4, 1, 2)), np.eye(2)[None] * [[[1.0]], [[2.0]]], np.ones((2, 2, 1))
+    value[0, 0] = 5.0
+    tiled, unscaled = (
+        controls.grouped_attention[name]
+        for name in ("heads tiled, not repeated in runs", "scores not scaled")
+    )
+    expected = mechanisms.attention(query, key[[0, 1, 0, 1]], value[[0, 1, 0, 1]], scale=1.0)
+    np.testing.assert_allclose(controls.both(tiled, unscaled)(query, key, value), expected)
+
+
+def test_the_reference_is_back_when_a_pair_has_failed():
+    pair = controls.both(
+        controls.delta_write["beta doubled"], controls.delta_write["added instead of corrected"]
+    )
+    with pytest.raises(ValueError):
+        pair([[1.0]], [1.0, 2.0], [1.0], 1.0)
+    assert controls.delta_write["beta doubled"]([[4.0]], [1.0], [10.0], 0.5).item() == 10

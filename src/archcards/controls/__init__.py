@@ -13,6 +13,7 @@ Example:
 import importlib
 import pkgutil
 
+from ._reference import both
 from ._registry import Control, convention, mechanisms, mistake, of
 
 # A module of controls registers them when it is imported. Its own name is then hidden, because
@@ -24,7 +25,7 @@ for _module in pkgutil.iter_modules(__path__):
 
 MECHANISMS = tuple(mechanisms)
 
-__all__ = ["MECHANISMS", "Control", "convention", "mistake", "of", *MECHANISMS]
+__all__ = ["MECHANISMS", "Control", "both", "convention", "mistake", "of", *MECHANISMS]
 
 
 def __getattr__(name):

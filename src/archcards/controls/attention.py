@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..mechanisms import attention, attention_weights, gate_output, grouped_attention, softmax
+from ._reference import attention, attention_weights, gate_output, grouped_attention, softmax
 from ._registry import convention, mistake
 
 __all__: list[str] = []

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import KVCache, causal, grouped_attention, sliding_window
+from ._reference import KVCache, causal, grouped_attention, sliding_window
 from ._registry import mistake
 
 __all__: list[str] = []

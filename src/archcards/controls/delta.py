@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import decay_gate, delta_rule, delta_write, gated_write, unit_key
+from ._reference import decay_gate, delta_rule, delta_write, gated_write, unit_key
 from ..mechanisms._decay import per_step_or_channel
 from ._recurrence import (
     by_differences,

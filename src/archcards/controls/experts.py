@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..mechanisms import (
+from ._reference import (
     Routing,
     capacity,
     load_balance_loss,

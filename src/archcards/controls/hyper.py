@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import hyper_coefficients, hyper_connection, sinkhorn
+from ._reference import hyper_coefficients, hyper_connection, sinkhorn
 from ._registry import convention, mistake
 
 __all__: list[str] = []

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import elu_plus_one, linear_attention
+from ._reference import elu_plus_one, linear_attention
 from ._recurrence import by_differences, by_factors, causal, chunk_by_chunk, exponents, step_by_step
 from ._registry import convention, mistake
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import causal, edges, sliding_window, with_global, with_sinks
+from ._reference import causal, edges, sliding_window, with_global, with_sinks
 from ._registry import convention, mistake
 
 __all__: list[str] = []

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import gated_norm, layer_norm, qk_norm, residual_step, rms_norm, silu
+from ._reference import gated_norm, layer_norm, qk_norm, residual_step, rms_norm, silu
 from ._registry import convention, mistake
 
 __all__: list[str] = []

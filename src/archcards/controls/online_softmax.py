@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ..mechanisms import AttentionState, attend, blockwise_attention
+from ._reference import AttentionState, attend, blockwise_attention
 from ._registry import convention, mistake
 
 __all__: list[str] = []

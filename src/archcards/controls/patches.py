@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..mechanisms import (
+from ._reference import (
     embed_patches,
     interpolate_positions,
     patchify,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..mechanisms import (
+from ._reference import (
     Allocation,
     ParametricLaw,
     PowerLaw,

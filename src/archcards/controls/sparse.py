@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import (
+from ._reference import (
     attention,
     block_scores,
     completed_blocks,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..mechanisms import Verdict, expected_tokens, residual, verify
+from ._reference import Verdict, expected_tokens, residual, verify
 from ._registry import convention, mistake
 
 __all__: list[str] = []

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..mechanisms import causal_convolution, selective_scan, silu, state_space_dual
+from ._reference import causal_convolution, selective_scan, silu, state_space_dual
 from ._recurrence import causal, chunk_by_chunk, step_by_step
 from ._registry import convention, mistake
 
