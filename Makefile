@@ -2,13 +2,14 @@
 # Python 3.11 or newer with venv, git and make.
 .POSIX:
 .SUFFIXES:
-.PHONY: help site test serve lock clean
+.PHONY: help site test serve bench lock clean
 PY = .venv/bin/python
 
 help:
 	@echo 'make site     set up, build and prove the site (in site/)'
 	@echo 'make test     the same, then every test that needs neither a browser nor an oracle package'
 	@echo 'make serve    set up and serve the site while you write'
+	@echo 'make bench    measure speed and size, as ratios'
 	@echo 'make lock     resolve and hash the requirements anew'
 	@echo 'make clean    remove what the commands above made'
 
@@ -23,6 +24,10 @@ test: site
 serve:
 	@tools/install.sh requirements.txt
 	@$(PY) -m archcards serve
+
+bench:
+	@tools/install.sh requirements.txt
+	@$(PY) benchmarks/run.py
 
 # uv resolves for every supported Python at once; it is fetched into a folder of its own.
 lock:
