@@ -105,8 +105,8 @@ def test_a_control_reaches_what_another_reads_by():
 
 def test_the_reference_is_back_when_a_pair_has_failed():
     pair = controls.both(
-        controls.delta_write["beta doubled"], controls.delta_write["added instead of corrected"]
+        controls.delta_write["memory as (value, key)"], controls.delta_write["beta doubled"]
     )
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="^key must have the key width of state"):
         pair([[1.0]], [1.0, 2.0], [1.0], 1.0)
     assert controls.delta_write["beta doubled"]([[4.0]], [1.0], [10.0], 0.5).item() == 10
