@@ -27,6 +27,20 @@ def test_nearly_every_family_is_compared_with_the_library():
                                        "deepseek_v4"}
 
 
+# Fields as the published files have them, with the totals that the published weights have.
+PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text("utf-8"))
+
+
+# What those weights hold besides: a correction bias per expert and mixture (a buffer for us), and
+# in GLM's a prediction module, which repeats the token table and the head.
+BESIDE = {"dots.llm1": 61 * 128, "GLM-4.5 Air": 46 * 128 + 2 * 151552 * 4096 + 2_375_059_456}
+
+
+@pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: case["name"])
+def test_published_files(case):
+    assert parameters(read_config(case["config"])).total == case["total"] - BESIDE.get(case["name"], 0)
+
+
 def changed(name, **changes):
     return read_config({**bundled_config(name), **changes})
 
@@ -138,6 +152,16 @@ def test_head_width_is_not_hidden_over_heads():
     assert cache(architecture, 1).scalars == 73_728
 
 
+def test_layers_that_borrow_a_choice_have_no_indexer():
+    whole, shared = bundled("DeepSeek-V3.2"), changed("DeepSeek-V3.2", index_topk_freq=4)
+    kinds = [layer.mixer.indexer.heads > 0 for layer in shared.layers]
+    assert kinds[:8] == [True, True, True, False, False, False, True, False]
+    indexer = 1536 * 64 * 128 + 7168 * 128 + 2 * 128 + 7168 * 64
+    lost = kinds.count(False)
+    assert parameters(whole).total - parameters(shared).total == lost * indexer
+    assert cache(whole, 100).scalars - cache(shared, 100).scalars == lost * 128 * 100
+
+
 def test_multi_token_prediction_stands_beside():
     counted = parameters(bundled("DeepSeek-V3"))
     attention = 7168 * 1536 + 1536 + 1536 * 24576 + 7168 * 576 + 512 + 512 * 32768 + 16384 * 7168
@@ -201,7 +225,8 @@ def test_a_body_without_head():
     ("Qwen3-8B", {"use_sliding_window": True, "sliding_window": None, "layer_types": ["sliding_attention"] * 36},
      "sliding_window: expected a window"),
     ("DeepSeek-V3.2", {"q_lora_rank": None}, "q_lora_rank: expected a rank"),
-    ("DeepSeek-V3.2", {"index_topk_freq": 4}, "index_topk_freq: expected 1"),
+    ("DeepSeek-V3.2", {"index_topk_pattern": "FS"}, "index_topk_pattern: expected 61 letters"),
+    ("DeepSeek-V3.2", {"indexer_types": ["shared"] * 61}, "indexer_types: expected a first layer"),
     ("Mixtral-8x7B", {"num_experts_per_tok": 9}, "num_experts_per_tok: expected at most 8"),
     ("Nemotron-H-8B", {"hybrid_override_pattern": "M-X"}, "hybrid_override_pattern: expected the letters"),
     ("Nemotron-H-8B", {"hybrid_override_pattern": "M-*"}, "num_hidden_layers: expected 3"),

@@ -13,7 +13,7 @@ __all__ = ["deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_lite"
 
 
 def latent(fields: Fields, hidden: int, heads: int, *, bias: bool = False,
-           default_rank: int | None = None, indexer: Indexer | None = None) -> LatentAttention:
+           default_rank: int | None = None) -> LatentAttention:
     """Multi-head latent attention; a null `q_lora_rank` means a full query projection."""
     rank = default_rank if "q_lora_rank" not in fields else fields.maybe("q_lora_rank")
     if rank is None and "q_lora_rank" not in fields:
@@ -31,8 +31,7 @@ def latent(fields: Fields, hidden: int, heads: int, *, bias: bool = False,
     keys = (linear("latent down", hidden, width + rope, bias) + rms_norm("latent", width)
             + linear("key up", width, heads * content) + linear("value up", width, heads * value))
     output = linear("output", heads * value, hidden, bias)
-    extra = indexer.tensors if indexer else ()
-    return LatentAttention(heads, content, rope, value, width, query + keys + output + extra, indexer)
+    return LatentAttention(heads, content, rope, value, width, query + keys + output)
 
 
 def mixed_feed_forward(fields: Fields, hidden: int, layers: int, *, count: int, taken: int,
@@ -66,24 +65,39 @@ def prediction(hidden: int, layer: Layer, modules: int) -> tuple[Module, ...]:
     return (Module((layer,), others),) * modules
 
 
-def _indexer(fields: Fields, hidden: int, layers: int) -> Indexer:
+def _indexers(fields: Fields, hidden: int, layers: int) -> list[Indexer]:
+    """Each layer's indexer; one that reuses the choice of the layer before has no tensors or keys."""
     rank = fields.maybe("q_lora_rank")
     if rank is None:
         raise fields.refuse("q_lora_rank", "a rank, since the indexer reads the query's latent")
-    number, width = fields.size("index_n_heads"), fields.size("index_head_dim")
-    indexer = Indexer(number, width, fields.size("index_topk"),
-                      linear("index query", rank, number * width)
-                      + linear("index key", hidden, width) + layer_norm("index key", width)
-                      + linear("index weights", hidden, number))
+    number, width, top = (fields.size(name) for name in ("index_n_heads", "index_head_dim", "index_topk"))
     fields.kinds("layer_types", layers, ["indexed_attention", "deepseek_sparse_attention"])
-    # Layers that borrow another's choice have no indexer: not read here.
-    fields.kinds("indexer_types", layers, ["full"])
-    fields.only("index_topk_freq", 1)
-    fields.only("index_topk_pattern")
-    fields.skip("index_skip_topk_offset", "indexer_rope_interleave")
-    fields.note(f"each query reads at most {indexer.top} positions that the indexer chooses; "
+    kinds = fields.kinds("indexer_types", layers, ["full", "shared"])
+    pattern = fields.text("index_topk_pattern")
+    every, offset = fields.size("index_topk_freq", 1, null=1), fields.size("index_skip_topk_offset", 2, least=0)
+    implied = ["full" if max(layer - offset + 1, 0) % every == 0 else "shared" for layer in range(layers)]
+    if pattern is not None:
+        if len(pattern) != layers or set(pattern) - set("FS"):
+            raise fields.refuse("index_topk_pattern", f"{layers} letters, F (its own) or S (shared)")
+        implied = ["full" if letter == "F" else "shared" for letter in pattern]
+    stated = pattern is not None or "index_topk_freq" in fields
+    if kinds is not None and stated and kinds != implied:
+        raise fields.refuse("indexer_types", "the layers that the pattern or index_topk_freq names")
+    kinds = implied if kinds is None else kinds
+    if kinds[0] != "full":
+        raise fields.refuse("indexer_types", "a first layer that chooses for itself (full)")
+    fields.skip("indexer_rope_interleave")
+    own = Indexer(number, width, top,
+                  linear("index query", rank, number * width)
+                  + linear("index key", hidden, width) + layer_norm("index key", width)
+                  + linear("index weights", hidden, number))
+    borrowed = Indexer(0, 0, top, (), cached=False)
+    fields.note(f"each query reads at most {top} positions that the indexer chooses; "
                 "the cache keeps all of them, and one indexer key each")
-    return indexer
+    if "shared" in kinds:
+        fields.note(f"{kinds.count('shared')} of {layers} layers reuse the choice of the layer before: "
+                    "no indexer, no indexer keys")
+    return [own if kind == "full" else borrowed for kind in kinds]
 
 
 def deepseek(fields: Fields, *, default_rank: int | None = 1536, dense_default: int = 0, indexed: bool = False,
@@ -96,8 +110,11 @@ def deepseek(fields: Fields, *, default_rank: int | None = 1536, dense_default: 
     fields.skip("num_key_value_heads", "head_dim", "qk_head_dim", "n_group", "topk_group")
     bias = fields.flag("attention_bias", False)
     fields.only("mlp_bias", False)
-    indexer = _indexer(fields, hidden, layers) if indexed else None
-    mixer = latent(fields, hidden, heads, bias=bias, default_rank=default_rank, indexer=indexer)
+    indexers = _indexers(fields, hidden, layers) if indexed else [None] * layers
+    mixer = latent(fields, hidden, heads, bias=bias, default_rank=default_rank)
+    made = {indexer: mixer if indexer is None else mixer._replace(
+        tensors=mixer.tensors + indexer.tensors, indexer=indexer) for indexer in set(indexers)}
+    mixers = [made[indexer] for indexer in indexers]
     count = fields.maybe(fields.first("n_routed_experts", "num_local_experts", "num_experts"))
     inner = fields.maybe("intermediate_size")
     if count is None:
@@ -116,10 +133,11 @@ def deepseek(fields: Fields, *, default_rank: int | None = 1536, dense_default: 
                           most=64)
     norms = pre_norms(hidden)
     return assemble(
-        fields, layers=[Layer((mixer,), (part,), norms) for part in parts], hidden=hidden,
+        fields, layers=[Layer((mixer,), (part,), norms)
+                        for mixer, part in zip(mixers, parts, strict=True)], hidden=hidden,
         vocabulary=fields.size("vocab_size"), tied=tied_table(fields, tied), head=head, vision=tower,
         final=rms_norm("final", hidden),
-        multi_token_prediction=prediction(hidden, Layer((mixer,), (mixture,), norms), modules))
+        multi_token_prediction=prediction(hidden, Layer((mixers[0],), (mixture,), norms), modules))
 
 
 def deepseek_v2(fields: Fields) -> Architecture:

@@ -1,6 +1,6 @@
 """GLM-4.5 and dots.llm1: grouped heads, first layers dense, a shared expert, grouped routing."""
 
-from ..architecture import Architecture, Layer, Reach
+from ..architecture import Architecture, Experts, Layer, Reach
 from ..fields import Fields
 from ._blocks import attention, rms_norm
 from ._decoder import FULL, Widths, assemble, head_widths, reaches, tied_table
@@ -49,6 +49,10 @@ def dots1(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden)
     window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     first = fields.size("max_window_layers", 62, least=0)
+    if fields.values.get("use_sliding_window") is False:
+        window = None
+    fields.skip("use_sliding_window")
+    fields.only("use_qk_norm", True)
     windows = reaches(fields, layers, window, implied=lambda layer: layer >= first)
     bias = fields.flag("attention_bias", False)
     return _read(fields, hidden, widths, windows, dense_first=0, head_norm=True, bias=bias, output_bias=bias)
@@ -62,5 +66,9 @@ def exaone_moe(fields: Fields) -> Architecture:
     implied = None if window is None else pattern(fields, "sliding_window_pattern", 4)
     fields.skip("sliding_window_pattern")
     windows = reaches(fields, layers, window, implied=implied)
-    return _read(fields, hidden, widths, windows, dense_first=1, head_norm=True, bias=False, output_bias=False,
-                 shared_default=1)
+    found = _read(fields, hidden, widths, windows, dense_first=1, head_norm=True, bias=False, output_bias=False,
+                  shared_default=1)
+    mixed = [isinstance(layer.feed_forward, Experts) for layer in found.layers]
+    if fields.items("is_moe_layer") not in (None, mixed):
+        raise fields.refuse("is_moe_layer", "the layers that first_k_dense_replace names")
+    return found

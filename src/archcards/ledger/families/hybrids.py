@@ -1,6 +1,7 @@
 """Attention among recurrent layers: Jamba, Zamba, Nemotron-H, Granite 4, Bamba, RecurrentGemma."""
 
-from ..architecture import Architecture, Experts, FeedForward, Layer, Reach, Recurrence, Tensor
+from ..architecture import (Architecture, Experts, FeedForward, Layer, Module, Reach, Recurrence,
+                            Tensor)
 from ..errors import UnsupportedConfig
 from ..fields import Fields, shown
 from ._blocks import attention, dense, experts, gated, linear, plain, rms_norm
@@ -131,11 +132,13 @@ def zamba2(fields: Fields) -> Architecture:
     if kinds is None:
         raise fields.refuse("layers_block_type", "a list with the kind of each layer")
     blocks = fields.size("num_mem_blocks", 1, most=layers)
-    adapt = fields.flag("use_shared_attention_adapter", False)
+    adapt = fields.flag(fields.first("use_shared_attention_adapter", "use_shared_attention_lora"), False)
+    fields.only("use_shared_block_lora", True)
+    fields.only("state_size", fields.values.get("mamba_d_state", 64))
     mlp_adapt = fields.flag("use_shared_mlp_adapter", True)
     if not mlp_adapt:
         raise fields.refuse("use_shared_mlp_adapter", "true")
-    rank = fields.size("adapter_rank", 128)
+    rank = fields.size(fields.first("adapter_rank", "lora_rank"), 128)
     inner = fields.size("intermediate_size", 4 * hidden)
     fields.only("ffn_hidden_size", inner)
     uses = [i for i, kind in enumerate(kinds) if kind == "hybrid"]
@@ -207,7 +210,7 @@ def nemotron_h(fields: Fields) -> Architecture:
                 "mamba_ssm_cache_dtype", "rescale_prenorm_residual", "residual_in_fp32",
                 "time_step_floor", "time_step_max", "time_step_min", "time_step_limit",
                 "use_mamba_kernels", "moe_shared_expert_overlap", "mamba_dt_init_floor", "rope_theta",
-                "time_step_rank", "mtp_hybrid_override_pattern", "mtp_layers_block_type")
+                "time_step_rank", "mtp_layers_block_type")
     blocks: dict[str, tuple] = {}
     if "mamba" in kinds:
         number, groups = fields.size("mamba_num_heads"), fields.size(fields.first("n_groups", "mamba_n_groups"), 8)
@@ -230,13 +233,25 @@ def nemotron_h(fields: Fields) -> Architecture:
                 "moe_intermediate_size", "moe_shared_expert_intermediate_size")
     if "moe" not in kinds:
         fields.skip("moe_latent_size")
-    modules = fields.size("num_nextn_predict_layers", 0, least=0)
-    if modules:
-        fields.note(f"{modules} multi-token-prediction layer(s) are announced and not counted")
     norm = rms_norm("mixer", hidden)
+    modules = fields.size("num_nextn_predict_layers", 0, least=0, most=64)
+    prediction = _nemotron_prediction(fields, hidden, blocks, norm) * modules if modules else ()
     return assemble(fields, layers=[Layer(*blocks[kind], norm, kind=kind) for kind in kinds], hidden=hidden,
                     vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-                    final=rms_norm("final", hidden))
+                    final=rms_norm("final", hidden), multi_token_prediction=prediction)
+
+
+def _nemotron_prediction(fields: Fields, hidden: int, blocks: dict[str, tuple],
+                         norm: tuple[Tensor, ...]) -> tuple[Module, ...]:
+    """One prediction module: the blocks of its pattern, two norms and a projection before, a norm after."""
+    pattern = fields.text("mtp_hybrid_override_pattern")
+    if not pattern or len(pattern) > 64 or any(LETTERS.get(letter) not in blocks for letter in pattern):
+        fields.note("multi-token-prediction layers are announced (num_nextn_predict_layers) and not "
+                    "described: not counted")
+        return ()
+    others = (rms_norm("embedding", hidden) + rms_norm("hidden", hidden)
+              + linear("projection", 2 * hidden, hidden) + rms_norm("final", hidden))
+    return (Module(tuple(Layer(*blocks[LETTERS[letter]], norm) for letter in pattern), others),)
 
 
 def _nemotron_experts(fields: Fields, hidden: int, bias: bool) -> Experts:
@@ -254,8 +269,11 @@ def _nemotron_experts(fields: Fields, hidden: int, bias: bool) -> Experts:
 def _mamba2_of(fields: Fields, hidden: int, *, heads: int, state: int, inner: int | None = None,
                **options) -> Recurrence:
     number = fields.size("mamba_n_heads", heads)
-    expanded = fields.size("mamba_expand", 2) * hidden
-    inner = expanded if inner is None else inner
+    if inner is None:
+        inner = fields.size("mamba_expand", 2) * hidden
+    else:
+        # The inner size stands for itself; some files then give the ratio as a fraction.
+        fields.skip("mamba_expand")
     width = fields.divides("mamba_n_heads", number, inner, "mamba_expand times hidden_size")
     if fields.values.get("mamba_d_head") != "auto":
         fields.only("mamba_d_head", width)
@@ -373,12 +391,13 @@ def lfm2(fields: Fields) -> Architecture:
     fields.only("block_norm_eps", *(v for v in [fields.values.get("block_norm_eps")] if isinstance(v, float)))
     inner = fields.size(fields.first("block_ff_dim", "intermediate_size"))
     if fields.flag("block_auto_adjust_ff_dim", True):
-        inner = 2 * inner // 3
+        inner = max(2 * inner // 3, 1)
         factor = fields.number("block_ffn_dim_multiplier", 1.0)
         if not 0 < factor <= 100:
             raise fields.refuse("block_ffn_dim_multiplier", "a factor from 0 to 100")
         multiple = fields.size("block_multiple_of", 256)
-        inner = -(-int(factor * inner) // multiple) * multiple
+        if "block_ffn_dim_multiplier" not in fields or fields.values["block_ffn_dim_multiplier"] is not None:
+            inner = -(-int(factor * inner) // multiple) * multiple
         fields.note(f"the feed-forward network is {inner} wide, after block_auto_adjust_ff_dim")
     else:
         fields.skip("block_ffn_dim_multiplier", "block_multiple_of")

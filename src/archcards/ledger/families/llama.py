@@ -58,6 +58,9 @@ def phi3(fields: Fields) -> Architecture:
     fields.only("attention_bias", False)
     fields.only("mlp_bias", False)
     fields.only("embd_layer", "default")
+    fields.only("lm_head_bias", False)
+    fields.only("full_attn_mod", 1)
+    fields.skip("interpolate_factor")
     return _dense(fields, hidden, reaches(fields, count, _window(fields), implied=lambda layer: True),
                   heads=widths.heads, kv_heads=widths.kv_heads, key_width=widths.width)
 
