@@ -153,7 +153,8 @@ def test_head_width_is_not_hidden_over_heads():
 
 
 def test_layers_that_borrow_a_choice_have_no_indexer():
-    whole, shared = bundled("DeepSeek-V3.2"), changed("DeepSeek-V3.2", index_topk_freq=4)
+    whole, shared = bundled("DeepSeek-V3.2"), changed("DeepSeek-V3.2", index_topk_freq=4,
+                                                   index_skip_topk_offset=3)
     kinds = [layer.mixer.indexer.heads > 0 for layer in shared.layers]
     assert kinds[:8] == [True, True, True, False, False, False, True, False]
     indexer = 1536 * 64 * 128 + 7168 * 128 + 2 * 128 + 7168 * 64
