@@ -118,6 +118,10 @@ X = np.ones((2, 4))
             "order must be 'gate_first' or 'norm_first', got 'first'",
         ),
         (lambda: qk_norm(X, X[:, :2]), "key must have the width of query, 4, got 2"),
+        (
+            lambda: qk_norm(np.ones((2, 3, 4)), np.ones((2, 3, 5))),
+            "key must have the width of query, 4, got 5",
+        ),
         (lambda: qk_norm(X, X, X), "query_weight must have shape (4,), got (2, 4)"),
         (lambda: qk_norm(X, X, None, [1.0]), "key_weight must have shape (4,), got (1,)"),
         (lambda: residual_step(X, abs, abs, order="mid"), "order must be 'pre' or 'post', got 'mid'"),

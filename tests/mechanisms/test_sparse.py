@@ -282,6 +282,32 @@ def test_without_a_completed_block_the_window_is_all():
     np.testing.assert_allclose(output, attention(q, k, v, sliding_window(3, window=2)), **EXACT)
 
 
+def test_leading_axes_are_treated_alike():
+    """What holds for one head holds for each of a batch of heads."""
+    scores, weights, tokens = drawn(6, (2, 3, 5, 6), (2, 3, 5, 5), (2, 3, 6, 2))
+    allowed = np.random.default_rng(6).random((3, 5, 6)) < 0.7
+    values, block_values = drawn(7, (6, 2), (3, 3, 2))
+    options = {"block": 2, "window": 2}
+    top = select_top_k(scores, 2, allowed)
+    important = selection_scores(weights, 6, block=2, stride=1, selected=2)
+    blocks = select_blocks(scores[..., :3], 2, 6, block=2)
+    chosen = select_top_k(scores[..., :3], 1, completed_blocks(5, 6, block=2))
+    read = compressed_attention(
+        tokens[..., 1:, :], tokens, values, tokens[..., :3, :], block_values, chosen=chosen, **options
+    )
+    for a in range(2):
+        for b in range(3):
+            assert (top[a, b] == select_top_k(scores[a, b], 2, allowed[b])).all()
+            alone = selection_scores(weights[a, b], 6, block=2, stride=1, selected=2)
+            assert (important[a, b] == alone).all()
+            assert (blocks[a, b] == select_blocks(scores[a, b, :, :3], 2, 6, block=2)).all()
+            part = tokens[a, b]
+            alone = compressed_attention(
+                part[1:], part, values, part[:3], block_values[b], chosen=chosen[a, b], **options
+            )
+            np.testing.assert_allclose(read[a, b], alone, **EXACT)
+
+
 Q = np.ones((4, 2))
 IQ, IK, IW = np.ones((2, 4, 3)), np.ones((5, 3)), np.ones((4, 2))
 
@@ -355,6 +381,13 @@ IQ, IK, IW = np.ones((2, 4, 3)), np.ones((5, 3)), np.ones((4, 2))
         (
             lambda: compressed_attention(Q, Q, Q, Q[:2], Q[:2, :1], block=2, window=1),
             "block_value must have 2 blocks of width 2, got shape (2, 1)",
+        ),
+        (
+            lambda: compressed_attention(
+                Q, np.ones((2, 4, 2)), Q, np.ones((3, 2, 2)), Q[:2], block=2, window=1
+            ),
+            "the tokens and the blocks must have leading axes that broadcast, "
+            "got the tokens (2,), the blocks (3,)",
         ),
         (
             lambda: compressed_attention(Q, Q, Q, Q[:2], Q[:2], block=2, window=0),
