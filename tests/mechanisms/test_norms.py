@@ -90,6 +90,11 @@ def test_residual_step_by_hand():
     assert residual_step([[1.0, 2.0]], double, double).tolist() == [[5.0, 10.0]]
 
 
+def test_all_channels_are_one_group_unless_told():
+    output = gated_norm([3.0, 4.0], [1.0, 1.0], eps=0)
+    np.testing.assert_allclose(output, rms_norm([3.0, 4.0], eps=0), **EXACT)
+
+
 def test_a_gate_of_zero_logits_closes():
     assert gated_norm([1.0, 2.0], [0.0, 0.0]).tolist() == [0.0, 0.0]
 
