@@ -58,7 +58,13 @@ def test_the_command_judges_the_chapters_it_is_given(book, capsys):
 
 def test_chapters_are_found_by_file_and_by_the_end_of_their_path(book, monkeypatch):
     docs = book / "docs"
-    for name in ("claims", "claims.md", "part/claims", "docs/part/claims.md", str(docs / "part" / "claims.md")):
+    for name in (
+        "claims",
+        "claims.md",
+        "part/claims",
+        "docs/part/claims.md",
+        str(docs / "part" / "claims.md"),
+    ):
         assert find_chapters(docs, [name]) == ["docs/part/claims.md"]
     assert find_chapters(docs, ["index", "part/index"]) == ["docs/index.md", "docs/part/index.md"]
     monkeypatch.chdir(docs / "part")
@@ -67,7 +73,9 @@ def test_chapters_are_found_by_file_and_by_the_end_of_their_path(book, monkeypat
         find_chapters(docs, ["laims"])
     (docs / "other").mkdir()
     (docs / "other" / "claims.md").write_text("")
-    with pytest.raises(NoSuchChapter, match="claims fits more than one chapter: docs/other/claims.md, docs/part/"):
+    with pytest.raises(
+        NoSuchChapter, match="claims fits more than one chapter: docs/other/claims.md, docs/part/"
+    ):
         find_chapters(docs, ["claims"])
 
 
@@ -89,5 +97,8 @@ def test_each_check_is_a_pytest_item(book):
         "docs/sources.yml::sources and docstrings": "PASSED",
     }
     assert ran.returncode == 1
-    assert "docs/part/claims.md:7: the check fails: off by 1: expected 4, got 3 (compared exactly)" in ran.stdout
+    assert (
+        "docs/part/claims.md:7: the check fails: off by 1: expected 4, got 3 (compared exactly)"
+        in ran.stdout
+    )
     assert "docs/part/claims.md:10: the numeral 36 is typed into prose" in ran.stdout

@@ -67,7 +67,9 @@ def test_form_feeds_and_line_separators_shift_nothing():
 
 
 def test_tabs_are_four_columns():
-    assert blocks('- a\n\n\t```python exec="true"\n\tif 1:\n\t\tx = 1\n\t```\n') == [(3, 4, 6, "if 1:\n    x = 1")]
+    assert blocks('- a\n\n\t```python exec="true"\n\tif 1:\n\t\tx = 1\n\t```\n') == [
+        (3, 4, 6, "if 1:\n    x = 1")
+    ]
 
 
 def test_a_fence_inside_a_longer_one_is_text():
@@ -116,14 +118,25 @@ def test_a_header_that_would_not_run_as_meant(header, reason):
 
 
 def test_headers_that_are_sound():
-    for header in ("", "python", 'python title="a b"', "{.python .copy #x}", 'python hl_lines="1 2" linenums="1"'):
+    for header in (
+        "",
+        "python",
+        'python title="a b"',
+        "{.python .copy #x}",
+        'python hl_lines="1 2" linenums="1"',
+    ):
         assert reasons(f"```{header}\nx\n```\n") == []
-    assert read("```python exec='true' title=\"it's\"\nx\n```").blocks[0].options == {"exec": "true", "title": "it's"}
+    assert read("```python exec='true' title=\"it's\"\nx\n```").blocks[0].options == {
+        "exec": "true",
+        "title": "it's",
+    }
 
 
 def test_a_line_that_leaves_its_fence():
     expected = "this line leaves the fence of line 3, which thereby is none; indent (and quote) all its lines like its first"
-    assert reasons('- a\n\n    ```python exec="true"\n    x = 1\n  y = 2\n    ```\n') == [(5, expected)]
+    assert reasons('- a\n\n    ```python exec="true"\n    x = 1\n  y = 2\n    ```\n') == [
+        (5, expected)
+    ]
     assert reasons('> a\n>\n> ```python exec="true"\n> x = 1\ny = 2\n> ```\n') == [(5, expected)]
 
 
@@ -151,7 +164,9 @@ def test_a_fence_in_indented_code():
 
 
 def test_a_fence_in_a_comment():
-    reason = "an executed fence inside an HTML comment, where no reader sees it; delete one or the other"
+    reason = (
+        "an executed fence inside an HTML comment, where no reader sees it; delete one or the other"
+    )
     text = '<!--\n```python exec="true"\nx = 1\n```\n-->\n\n```python exec="true"\ny = 1\n```\n'
     assert blocks(text) == [(7, 8, 9, "y = 1")] and reasons(text) == [(2, reason)]
 
@@ -159,7 +174,11 @@ def test_a_fence_in_a_comment():
 def test_comments():
     page = read("a <!-- b --> c\n\n`<!--` d\n\n<!-- e\n\nf --> g\n")
     assert page.problems == ()
-    assert [line.split() for line in page.prose if line.strip()] == [["a", "c"], ["`<!--`", "d"], ["g"]]
+    assert [line.split() for line in page.prose if line.strip()] == [
+        ["a", "c"],
+        ["`<!--`", "d"],
+        ["g"],
+    ]
     assert reasons("a\n<!-- b\n") == [(2, "this comment is never closed; end it with -->")]
     assert reasons("a <!-- b\n\nc -->\n") == [
         (1, "a comment with a blank line in it must begin its line, unindented")
@@ -167,7 +186,9 @@ def test_comments():
 
 
 def test_snippets():
-    assert reasons('--8<-- "a.md"\n') == [(1, "a snippet outside a fence; its text would not be checked")]
+    assert reasons('--8<-- "a.md"\n') == [
+        (1, "a snippet outside a fence; its text would not be checked")
+    ]
     assert reasons('```python exec="true"\n--8<-- "a.py"\n```\n') == [
         (2, "a snippet inside an executed fence; write the code out or import it")
     ]
@@ -176,10 +197,14 @@ def test_snippets():
 
 def test_bytes_that_are_no_text():
     assert reasons(b"a\nb\n\xff\n") == [(3, "not UTF-8; save the file as UTF-8")]
-    assert reasons("a\nb\rc\n") == [(2, "a carriage return inside a line; end lines with a line feed")]
+    assert reasons("a\nb\rc\n") == [
+        (2, "a carriage return inside a line; end lines with a line feed")
+    ]
 
 
 def test_front_matter():
     page = read("---\nname: x\n---\ntext\n")
     assert page.front == "name: x\n" and page.prose == ("", "", "", "text", "")
-    assert reasons("---\nname: x\n") == [(1, "front matter without an end; close it with a line of three hyphens")]
+    assert reasons("---\nname: x\n") == [
+        (1, "front matter without an end; close it with a line of three hyphens")
+    ]

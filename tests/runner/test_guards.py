@@ -124,12 +124,22 @@ def test_writes_into_the_repository_are_refused(judge, tmp_path):
     head = f"import os, pathlib, shutil, numpy as np\nroot = pathlib.Path({str(tmp_path / 'book')!r})\n"
     pages = {f"p{n:02}": page(head + code) for n, code in enumerate(WRITES)}
     verdict = judge(**pages)
-    assert [(p.path, p.line) for p in verdict.problems] == [(f"docs/{name}.md", 4) for name in pages]
+    assert [(p.path, p.line) for p in verdict.problems] == [
+        (f"docs/{name}.md", 4) for name in pages
+    ]
     for problem, name in zip(verdict.problems, WRITES.values(), strict=True):
         if name:
-            assert problem.reason == f"writes into the repository ({name}); write to a temporary file"
+            assert (
+                problem.reason == f"writes into the repository ({name}); write to a temporary file"
+            )
     left = {p.relative_to(tmp_path / "book").as_posix() for p in (tmp_path / "book").rglob("*")}
-    assert left == {"docs", "docs/sound.md", "docs/sources.yml", "docs/names.txt", *(f"docs/{n}.md" for n in pages)}
+    assert left == {
+        "docs",
+        "docs/sound.md",
+        "docs/sources.yml",
+        "docs/names.txt",
+        *(f"docs/{n}.md" for n in pages),
+    }
 
 
 def test_reading_the_repository_is_fine(judge):
@@ -147,7 +157,10 @@ def _confines():
     import subprocess
 
     code = f"from {confine.__module__} import confine; print(confine([]))"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
+    return (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "True\n"
+    )
 
 
 confined = pytest.mark.skipif(not _confines(), reason="the kernel has no Landlock")
@@ -156,8 +169,14 @@ confined = pytest.mark.skipif(not _confines(), reason="the kernel has no Landloc
 @confined
 def test_a_child_process_cannot_write_into_the_repository(judge, tmp_path):
     child = tmp_path / "book" / "child"
-    commands = (["touch", str(child)], ["sh", "-c", f"echo x > {child}"], ["sh", "-c", f"rm {tmp_path}/book/docs/*.md"])
-    pages = [page(f"import subprocess\nsubprocess.run({command!r}, check=True)") for command in commands]
+    commands = (
+        ["touch", str(child)],
+        ["sh", "-c", f"echo x > {child}"],
+        ["sh", "-c", f"rm {tmp_path}/book/docs/*.md"],
+    )
+    pages = [
+        page(f"import subprocess\nsubprocess.run({command!r}, check=True)") for command in commands
+    ]
     verdict = judge(*pages)
     assert [p.reason.split(":")[0] for p in verdict.problems] == ["CalledProcessError"] * 3
     assert not child.exists() and (tmp_path / "book" / "docs" / "page.md").exists()

@@ -69,7 +69,9 @@ def test_the_environment_changed(again, monkeypatch):
 
 
 def write(book, code):
-    (book / "docs" / "page.md").write_text(f'```python exec="true"\nimport pathlib\nroot = {str(book)!r}\n{code}\n```\n')
+    (book / "docs" / "page.md").write_text(
+        f'```python exec="true"\nimport pathlib\nroot = {str(book)!r}\n{code}\n```\n'
+    )
 
 
 def test_a_file_that_the_page_read_changed(book, again):
@@ -96,7 +98,12 @@ def test_a_module_that_the_page_imported_changed(book, again, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "code", ["import subprocess\nsubprocess.run(['true'])", "print(list(pathlib.Path(root).parent.iterdir()))", "1 / 0"]
+    "code",
+    [
+        "import subprocess\nsubprocess.run(['true'])",
+        "print(list(pathlib.Path(root).parent.iterdir()))",
+        "1 / 0",
+    ],
 )
 def test_what_cannot_be_followed_is_not_remembered(book, again, code):
     write(book, code)

@@ -25,7 +25,7 @@ EXEMPT = [
     "`x = 36`, `f(12)`, `0`, `1`, `2023`, ``36 + `x` ``",
     "$x_{12} + y^{128} = 2 a_1$, $2^{-10}$, $a_{ij}^{12}$, $\\tfrac{1}{2}$, \\(x_3\\), $(2,3)$, $2, 3$",
     "[text](https://x.org/36) and [t](a36.md#section-36 'title')",
-    "![alt](figure-36.svg){ width=\"300\" }",
+    '![alt](figure-36.svg){ width="300" }',
     "<https://x.org/36>, https://x.org/36, <a href=\"36\" data-n='36'>x</a>",
     "a note[^36]",
     "[^36]: the note",
@@ -134,4 +134,8 @@ def test_typed(text):
 
 
 def test_each_is_found_at_its_place():
-    assert [(n.text, n.start) for n in find_numerals("36, `x`\n[21](9) and $26$")] == [("36", 0), ("21", 9), ("26", 21)]
+    assert [(n.text, n.start) for n in find_numerals("36, `x`\n[21](9) and $26$")] == [
+        ("36", 0),
+        ("21", 9),
+        ("26", 21),
+    ]

@@ -26,7 +26,9 @@ def test_every_character_stays_where_it_was(text):
     for start, code in found.code:
         assert text[start:].startswith(code)
     for use in found.facts:
-        assert text[use.start : use.end].startswith("{{ n") and text[use.start : use.end].endswith("}}")
+        assert text[use.start : use.end].startswith("{{ n") and text[use.start : use.end].endswith(
+            "}}"
+        )
 
 
 @settings(max_examples=200, deadline=None)
@@ -38,12 +40,16 @@ def test_putting_each_fact_back_changes_nothing(text):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(["", "  ", "a", "b c"])))
 def test_paragraphs_are_the_lines_between_blank_ones(lines):
-    joined = {n: line for first, text in paragraphs(lines) for n, line in enumerate(text.split("\n"), first)}
+    joined = {
+        n: line
+        for first, text in paragraphs(lines)
+        for n, line in enumerate(text.split("\n"), first)
+    }
     assert joined == {n: line for n, line in enumerate(lines, 1) if line.strip()}
 
 
 def test_facts_where_a_reader_sees_them():
-    text = "{{ a }} `{{ b }}` $x_{ {{ c }} }$ [{{ d }}]({{ e }}) <i title=\"{{ f }}\"> {{ g.h:,.2f}}"
+    text = '{{ a }} `{{ b }}` $x_{ {{ c }} }$ [{{ d }}]({{ e }}) <i title="{{ f }}"> {{ g.h:,.2f}}'
     assert [(f.name, f.spec, f.tex) for f in scan(text).facts] == [
         ("a", "", False), ("c", "", True), ("d", "", False), ("e", "", False), ("f", "", False), ("g.h", ",.2f", False),
     ]  # fmt: skip

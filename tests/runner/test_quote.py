@@ -27,7 +27,7 @@ bare:
 
 
 def page(code, sources="paper, bare"):
-    return f"---\nsources: [{sources}]\n---\n\n```python exec=\"true\"\n{code}\n```\n"
+    return f'---\nsources: [{sources}]\n---\n\n```python exec="true"\n{code}\n```\n'
 
 
 def test_as_the_source_prints_it(judge):

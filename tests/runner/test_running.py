@@ -30,7 +30,9 @@ def test_blocks_share_a_namespace_in_order(judge):
 
 
 def test_pages_share_nothing(faults):
-    assert faults(page("x = 1"), other=page("y = 2", "x")) == [(6, "NameError: name 'x' is not defined")]
+    assert faults(page("x = 1"), other=page("y = 2", "x")) == [
+        (6, "NameError: name 'x' is not defined")
+    ]
 
 
 def test_output_of_the_page_and_its_children_in_order(judge):
@@ -73,7 +75,10 @@ def test_an_exception_ends_the_page(judge):
     verdict = judge(page("print('a')\n\n1 / 0", "print('b')", "print('c')"))
     assert [(p.line, p.reason) for p in verdict.problems] == [
         (4, "ZeroDivisionError: division by zero"),
-        (7, "this block and the 1 after it were not run, because the block at line 1 did not end well"),
+        (
+            7,
+            "this block and the 1 after it were not run, because the block at line 1 did not end well",
+        ),
     ]
     assert [b.ran for b in verdict.pages["docs/page.md"].blocks] == [False, False, False]
     assert "1 / 0" in verdict.problems[0].detail
@@ -134,11 +139,20 @@ def test_a_syntax_error_has_its_true_line_in_a_nested_fence(faults):
 
 ENDINGS = {
     "import os\nos._exit(0)": (3, "os._exit ends the page's process, which no block may"),
-    "import os\nf = [os._exit]\nlist(map(f[0], [3]))": (4, "os._exit ends the page's process, which no block may"),
-    "import ctypes\nctypes.CDLL(None)._exit(3)": (1, "the block ended the process with status 3, which no block may"),
+    "import os\nf = [os._exit]\nlist(map(f[0], [3]))": (
+        4,
+        "os._exit ends the page's process, which no block may",
+    ),
+    "import ctypes\nctypes.CDLL(None)._exit(3)": (
+        1,
+        "the block ended the process with status 3, which no block may",
+    ),
     "import ctypes\nctypes.string_at(0)": (3, "the process died of signal SIGSEGV"),
     "import os\nos.abort()": (3, "the process died of signal SIGABRT"),
-    "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)": (1, "the process died of signal SIGKILL"),
+    "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)": (
+        1,
+        "the process died of signal SIGKILL",
+    ),
 }
 
 
@@ -147,7 +161,10 @@ def test_the_process_dies(judge):
     found = [(p.path, p.line, p.reason) for p in verdict.problems]
     expected = []
     for n, (code, (line, reason)) in enumerate(ENDINGS.items()):
-        later = (code.count("\n") + 5, "this block was not run, because the block at line 1 did not end well")
+        later = (
+            code.count("\n") + 5,
+            "this block was not run, because the block at line 1 did not end well",
+        )
         expected += [(f"docs/p{n}.md", line, reason), (f"docs/p{n}.md", *later)]
     assert found == expected
 
@@ -164,7 +181,9 @@ LATE = {
 
 def test_a_block_past_its_time(judge):
     pages = {f"p{n}": page(code) for n, code in enumerate(LATE)}
-    found = [(p.path, p.line, p.reason) for p in judge(limits=Limits(seconds=0.7), **pages).problems]
+    found = [
+        (p.path, p.line, p.reason) for p in judge(limits=Limits(seconds=0.7), **pages).problems
+    ]
     assert [path for path, _, _ in found] == [f"docs/p{n}.md" for n in range(len(LATE))]
     assert all(line in lines for (_, line, _), lines in zip(found, LATE.values(), strict=True))
     assert {reason for _, _, reason in found} == {"ran longer than 0.7 s, the limit of a block"}
@@ -187,7 +206,9 @@ def test_an_exception_that_python_ignores(faults):
 
 def test_a_child_process_that_outlives_the_page(faults):
     code = "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nchild.__class__.__del__ = lambda self: None"
-    assert faults(page(code)) == [(1, "a child process outlives the page; wait for it in the block")]
+    assert faults(page(code)) == [
+        (1, "a child process outlives the page; wait for it in the block")
+    ]
 
 
 # Python warns of a fork beside other threads, such as the one that watches the time.
@@ -197,8 +218,12 @@ FORK = "import os, warnings\nwarnings.simplefilter('ignore')\nchild = os.fork()\
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="found by /proc")
 def test_a_child_process_in_a_session_of_its_own_that_outlives_the_page(faults):
     code = "import subprocess\nchild = subprocess.Popen(['sleep', '61'], start_new_session=True)\nchild.__class__.__del__ = lambda self: None"
-    assert faults(page(code)) == [(1, "a child process outlives the page; wait for it in the block")]
-    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if p.read_bytes() == b"sleep\x0061\x00"]
+    assert faults(page(code)) == [
+        (1, "a child process outlives the page; wait for it in the block")
+    ]
+    assert not [
+        p for p in Path("/proc").glob("[0-9]*/cmdline") if p.read_bytes() == b"sleep\x0061\x00"
+    ]
 
 
 def test_a_fork_does_not_run_the_rest_of_the_page(judge):
@@ -209,17 +234,25 @@ def test_a_fork_does_not_run_the_rest_of_the_page(judge):
 
 def test_evidence_from_a_fork_is_refused(faults):
     code = f"{FORK}from archcards.evidence import fact\nif child:\n    os.waitpid(child, 0)\nelse:\n    fact('n', len('a'))"
-    assert faults(page(code)) == [(9, "evidence from a child process; state it in the block itself")]
+    assert faults(page(code)) == [
+        (9, "evidence from a child process; state it in the block itself")
+    ]
 
 
 def test_output_without_end(faults):
     found = faults(page("while True:\n    print('x' * 10000)"), limits=Limits(seconds=1))
-    assert [reason for _, reason in found if "prints more than 1048576 bytes" in reason or "ran longer" in reason]
+    assert [
+        reason
+        for _, reason in found
+        if "prints more than 1048576 bytes" in reason or "ran longer" in reason
+    ]
     assert faults(page("print('x' * (1 << 21))")) == [(1, "prints more than 1048576 bytes")]
 
 
 def test_bytes_that_are_no_text(faults):
-    assert faults(page("import os\nos.write(1, b'\\xff\\n')")) == [(1, "prints bytes that are not UTF-8")]
+    assert faults(page("import os\nos.write(1, b'\\xff\\n')")) == [
+        (1, "prints bytes that are not UTF-8")
+    ]
 
 
 def test_closed_standard_output(faults):
@@ -227,11 +260,18 @@ def test_closed_standard_output(faults):
     assert line == 4 and reason == "ValueError: I/O operation on closed file."
 
 
-TRANSCRIPT = "# T\n\n```pycon\n>>> x = 2\n>>> x + 1\n3\n>>> print('a\\n\\nb')\na\n<BLANKLINE>\nb\n\n```\n"
+TRANSCRIPT = (
+    "# T\n\n```pycon\n>>> x = 2\n>>> x + 1\n3\n>>> print('a\\n\\nb')\na\n<BLANKLINE>\nb\n\n```\n"
+)
 
 
 def test_transcripts_are_compared(faults, judge):
-    assert faults("```pycon\n>>> 1 + 1\n2\n>>> 1 / 0\nTraceback (most recent call last):\n...\nZeroDivisionError: division by zero\n```\n") == []
+    assert (
+        faults(
+            "```pycon\n>>> 1 + 1\n2\n>>> 1 / 0\nTraceback (most recent call last):\n...\nZeroDivisionError: division by zero\n```\n"
+        )
+        == []
+    )
     assert faults("```pycon\n>>> x = 1\n\n>>> x\n2\n>>> x\n```\n") == [
         (4, "the transcript says '2', but the code gives '1'"),
         (6, "the transcript says nothing, but the code gives '1'"),
@@ -269,8 +309,14 @@ def test_the_environment_is_the_same_everywhere(judge, monkeypatch):
 def test_no_verdict_depends_on_the_order(judge):
     texts = [page(f"print({n})", "1 / 0" if n == 2 else "") for n in range(5)]
     verdict = judge(*texts)
-    assert [str(p) for p in verdict.problems] == ["docs/page2.md:6: ZeroDivisionError: division by zero"]
-    assert list(verdict.pages) == ["docs/page.md", *(f"docs/page{n}.md" for n in range(1, 5)), "docs/sound.md"]
+    assert [str(p) for p in verdict.problems] == [
+        "docs/page2.md:6: ZeroDivisionError: division by zero"
+    ]
+    assert list(verdict.pages) == [
+        "docs/page.md",
+        *(f"docs/page{n}.md" for n in range(1, 5)),
+        "docs/sound.md",
+    ]
 
 
 def test_a_dataclass_and_a_pickle_work_in_a_block(judge):
@@ -280,10 +326,14 @@ def test_a_dataclass_and_a_pickle_work_in_a_block(judge):
 
 def test_a_failure_is_an_event_of_its_block(judge):
     blocks = judge(page("x = 1", "1 / 0")).pages["docs/page.md"].blocks
-    assert [e.reason for e in blocks[1].events if isinstance(e, Failure)] == ["ZeroDivisionError: division by zero"]
+    assert [e.reason for e in blocks[1].events if isinstance(e, Failure)] == [
+        "ZeroDivisionError: division by zero"
+    ]
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux kills what its parent left")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux kills what its parent left"
+)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_build_leaves_no_process(how, tmp_path):
     (tmp_path / "docs").mkdir()
@@ -303,7 +353,11 @@ def test_an_interrupted_build_leaves_no_process(how, tmp_path):
 
 
 def _children(process):
-    return [int(n) for task in Path(f"/proc/{process}/task").iterdir() for n in (task / "children").read_text().split()]
+    return [
+        int(n)
+        for task in Path(f"/proc/{process}/task").iterdir()
+        for n in (task / "children").read_text().split()
+    ]
 
 
 def _state(process):

@@ -8,7 +8,14 @@ from markdown_exec import validator
 
 from archcards.evidence.chapter import read_chapter
 
-EXTENSIONS = ["admonition", "pymdownx.details", "pymdownx.superfences", "pymdownx.tabbed", "footnotes", "attr_list"]
+EXTENSIONS = [
+    "admonition",
+    "pymdownx.details",
+    "pymdownx.superfences",
+    "pymdownx.tabbed",
+    "footnotes",
+    "attr_list",
+]
 
 
 def stock(text):
@@ -20,9 +27,13 @@ def stock(text):
         return f"<pre>ran {len(ran)}</pre>"
 
     fences = [
-        {"name": name, "class": name, "validator": validator, "format": record} for name in ("python", "py", "pycon")
+        {"name": name, "class": name, "validator": validator, "format": record}
+        for name in ("python", "py", "pycon")
     ]
-    settings = {"pymdownx.superfences": {"custom_fences": fences}, "pymdownx.tabbed": {"alternate_style": True}}
+    settings = {
+        "pymdownx.superfences": {"custom_fences": fences},
+        "pymdownx.tabbed": {"alternate_style": True},
+    }
     html = markdown.markdown(text, extensions=EXTENSIONS, extension_configs=settings)
     return [source for n, source in enumerate(ran, 1) if f"<pre>ran {n}</pre>" in html]
 
@@ -33,11 +44,31 @@ def ours(text):
 
 
 line = st.sampled_from(
-    ["", "text", "- item", "1. item", '!!! note "N"', '=== "Tab"', "> quote", "    text", "  text", "`a`", "# H"]
+    [
+        "",
+        "text",
+        "- item",
+        "1. item",
+        '!!! note "N"',
+        '=== "Tab"',
+        "> quote",
+        "    text",
+        "  text",
+        "`a`",
+        "# H",
+    ]
     + [
         indent + part
         for indent in ("", "    ", "        ", "  ", "> ", "\t")
-        for part in ('```python exec="true"', "```", "x = 1", "    y", "~~~", '~~~py exec="on"', '````python exec="1"')
+        for part in (
+            '```python exec="true"',
+            "```",
+            "x = 1",
+            "    y",
+            "~~~",
+            '~~~py exec="on"',
+            '````python exec="1"',
+        )
     ]
 )
 

@@ -45,9 +45,9 @@ def test_facts_are_put_in_everywhere(judge):
     verdict = judge(text, sources=SOURCES)
     assert [str(p) for p in verdict.problems] == []
     page = verdict.pages["docs/page.md"]
-    assert page.resolve("{{ edges }} {{ edges:05}} {{ ratio:.2f}} {{ word }} `{{ code }}` {{ build.pages }}") == (
-        "36 00036 0.43 int `{{ code }}` 2"
-    )
+    assert page.resolve(
+        "{{ edges }} {{ edges:05}} {{ ratio:.2f}} {{ word }} `{{ code }}` {{ build.pages }}"
+    ) == ("36 00036 0.43 int `{{ code }}` 2")
     assert page.resolve(page.card.analytical_consequence) == "4,096 tokens"
     assert page.resolve(page.card.changed_component) == "what 36"
 
@@ -76,18 +76,38 @@ STRAY = "{{ begins no fact; write {{ name }} or {{ name:format}}, with the space
         ("{{ edges | upper }}", 8, STRAY),
         ("a\n{{", 9, STRAY),
         ("$x^{{2}}$", 8, STRAY),
-        ("{{ edges:q}}", 8, "the fact edges cannot be shown as 'q': Unknown format code 'q' for object of type 'int'"),
+        (
+            "{{ edges:q}}",
+            8,
+            "the fact edges cannot be shown as 'q': Unknown format code 'q' for object of type 'int'",
+        ),
         ("{{ word:,}}", 8, "the fact word cannot be shown as ',': Cannot specify ',' with 's'."),
-        ("{{ ratio }}", 8, "the fact ratio has many digits; say how many to show, such as {{ ratio:.3f}}"),
-        ("{{ a2020.tokens }}", 8, "the page does not list a2020 among its sources, so it cannot quote a2020.tokens"),
+        (
+            "{{ ratio }}",
+            8,
+            "the fact ratio has many digits; say how many to show, such as {{ ratio:.3f}}",
+        ),
+        (
+            "{{ a2020.tokens }}",
+            8,
+            "the page does not list a2020 among its sources, so it cannot quote a2020.tokens",
+        ),
         ("{{ build.nothing }}", 8, None),
     ],
 )
 def test_a_fact_that_is_none(text, line, reason, faults):
-    before = BLOCK if any(name in text for name in ("edges", "word", "ratio")) else "\n" * BLOCK.count("\n")
+    before = (
+        BLOCK
+        if any(name in text for name in ("edges", "word", "ratio"))
+        else "\n" * BLOCK.count("\n")
+    )
     [(found_line, found)] = faults(f"{before}\n{text}\n", sources=SOURCES)
     assert found_line == line
-    assert found == reason if reason else found.startswith("the build has no number build.nothing; it has build.blocks")
+    assert (
+        found == reason
+        if reason
+        else found.startswith("the build has no number build.nothing; it has build.blocks")
+    )
 
 
 def test_a_quoted_number_that_its_source_lacks(faults):
@@ -97,7 +117,9 @@ def test_a_quoted_number_that_its_source_lacks(faults):
 
 
 def test_a_fact_of_another_page_is_not_visible(faults):
-    assert faults("{{ edges }}\n", other=BLOCK) == [(1, "the fact edges is not defined on this page")]
+    assert faults("{{ edges }}\n", other=BLOCK) == [
+        (1, "the fact edges is not defined on this page")
+    ]
 
 
 def test_a_fact_defined_twice(faults):
@@ -162,9 +184,9 @@ sources: []
 
 
 def test_exempt_names(faults):
-    assert faults("A Llama 3.1 8B and a Llama 3.1\n8B, not a Llama 3.1.\n", names="# names\nLlama 3.1 8B\n") == [
-        (2, told("3.1"))
-    ]
+    assert faults(
+        "A Llama 3.1 8B and a Llama 3.1\n8B, not a Llama 3.1.\n", names="# names\nLlama 3.1 8B\n"
+    ) == [(2, told("3.1"))]
 
 
 def test_displayed_equations(faults):
@@ -194,9 +216,15 @@ CARD_FAULTS = {
 @pytest.mark.parametrize("old", CARD_FAULTS)
 def test_an_incomplete_card(old, faults):
     new, line, reason = CARD_FAULTS[old]
-    text = CARD.replace("{{ a2020.tokens:,}} tokens", "x").replace("{{ edges }}", "x").replace(old, new, 1)
+    text = (
+        CARD.replace("{{ a2020.tokens:,}} tokens", "x")
+        .replace("{{ edges }}", "x")
+        .replace(old, new, 1)
+    )
     [(found_line, found)] = faults(text, sources=SOURCES)
-    assert found_line == line and (found == reason if reason else found.startswith("cannot read this YAML"))
+    assert found_line == line and (
+        found == reason if reason else found.startswith("cannot read this YAML")
+    )
 
 
 def test_a_plain_page_has_no_card(judge):
@@ -226,7 +254,11 @@ def test_an_incomplete_source(old, judge):
 
 def test_ids_and_sessions(judge):
     def block(**options):
-        return "```python exec=\"true\" " + " ".join(f'{k}="{v}"' for k, v in options.items()) + "\nx = 1\n```\n"
+        return (
+            '```python exec="true" '
+            + " ".join(f'{k}="{v}"' for k, v in options.items())
+            + "\nx = 1\n```\n"
+        )
 
     verdict = judge(
         a=block(id="one", session="a") + block(id="two", session="a"),
@@ -245,7 +277,9 @@ def test_ids_and_sessions(judge):
 def test_executed_fences_in_docstrings_and_snippets(judge, tmp_path):
     source = tmp_path / "book" / "src" / "package"
     source.mkdir(parents=True)
-    (source / "module.py").write_text('"""One.\n\n```python exec="true"\n1\n```\n"""\n\nX = """\n```python exec="a"\n"""\n')
+    (source / "module.py").write_text(
+        '"""One.\n\n```python exec="true"\n1\n```\n"""\n\nX = """\n```python exec="a"\n"""\n'
+    )
     (source / "shown.md").write_text('~~~python exec="true"\n~~~\n')
     (source / "fine.py").write_text("x = 1\n")
     text = '```python\n--8<-- "src/package/fine.py"\n--8<-- "src/package/shown.md"\n--8<-- "gone.py"\n```\n'
@@ -257,7 +291,9 @@ def test_executed_fences_in_docstrings_and_snippets(judge, tmp_path):
 
 
 def test_options_of_a_fence_take_no_facts(faults):
-    assert faults(BLOCK + '\n```python title="{{ edges }}"\n```\n') == [(8, "the options of a fence take no facts")]
+    assert faults(BLOCK + '\n```python title="{{ edges }}"\n```\n') == [
+        (8, "the options of a fence take no facts")
+    ]
 
 
 CHECKED = """    ```python exec="true"
@@ -282,10 +318,13 @@ def test_pages_that_would_be_published_unproved(judge, tmp_path):
     for name in ("a.markdown", "b.html", "c.MD", "d.txt", ".hidden/e.html"):
         (docs / name).write_text("36\n")
     assert [str(p) for p in judge().problems] == [
-        f"docs/{name}:1: a page that is not proved; pages end in .md" for name in ("a.markdown", "b.html", "c.MD")
+        f"docs/{name}:1: a page that is not proved; pages end in .md"
+        for name in ("a.markdown", "b.html", "c.MD")
     ]
 
 
 def test_a_page_whose_name_is_not_ascii(judge):
     verdict = judge(**{"über": '```python exec="true"\nprint("ü")\n1 / 0\n```\n'})
-    assert [str(p) for p in verdict.problems] == ["docs/über.md:3: ZeroDivisionError: division by zero"]
+    assert [str(p) for p in verdict.problems] == [
+        "docs/über.md:3: ZeroDivisionError: division by zero"
+    ]

@@ -18,7 +18,13 @@ from .memory import Memory
 from .problem import Problem
 from .prose import substitute
 from .record import Check, Derivation, Event, Fact, Figure, Table
-from .rules import docstring_problems, exercise_problems, snippet_problems, text_problems, unique_problems
+from .rules import (
+    docstring_problems,
+    exercise_problems,
+    snippet_problems,
+    text_problems,
+    unique_problems,
+)
 from .runner import Block, Limits, Run, run_chapters
 from .sources import Quote, Source, read_names, read_sources
 
@@ -82,9 +88,13 @@ class Page:
         if not rest:
             raise KeyError(f"the fact {name} is not defined on this page")
         if key == "build":
-            raise KeyError(f"the build has no number {name}; it has {', '.join(sorted(self.build))}")
+            raise KeyError(
+                f"the build has no number {name}; it has {', '.join(sorted(self.build))}"
+            )
         if key not in self.sources:
-            raise KeyError(f"the page does not list {key} among its sources, so it cannot quote {name}")
+            raise KeyError(
+                f"the page does not list {key} among its sources, so it cannot quote {name}"
+            )
         if rest not in self.sources[key].quotes:
             raise KeyError(f"the source {key} quotes no number {rest}; add it to sources.yml")
         return self.sources[key].quotes[rest]
@@ -93,7 +103,9 @@ class Page:
         """The fact as prose shows it; `KeyError` or `ValueError` says what is wrong."""
         value = self.lookup(name).value
         if isinstance(value, float) and not spec and len(repr(value)) > 8:
-            raise ValueError(f"the fact {name} has many digits; say how many to show, such as {{{{ {name}:.3f}}}}")
+            raise ValueError(
+                f"the fact {name} has many digits; say how many to show, such as {{{{ {name}:.3f}}}}"
+            )
         try:
             return format(value, spec)
         except (ValueError, TypeError) as error:
@@ -122,28 +134,41 @@ class Verdict:
     def summary(self) -> str:
         """The one line that a build ends with."""
         count = {name.removeprefix("build."): fact.value for name, fact in self.build.items()}
-        told = [f"{count[n]} {n}" for n in ("chapters", "checks", "controls", "facts", "derivations")]
+        told = [
+            f"{count[n]} {n}" for n in ("chapters", "checks", "controls", "facts", "derivations")
+        ]
         return ", ".join([*told, f"{self.seconds:.1f} seconds"])
 
 
 def read_book(docs: Path) -> list[Chapter]:
     """Reads every page under `docs`, in the order of their paths."""
     files = [file for file in _files(docs) if file.suffix == ".md"]
-    return [read_chapter(f"{docs.name}/{p.relative_to(docs).as_posix()}", p.read_bytes()) for p in files]
+    return [
+        read_chapter(f"{docs.name}/{p.relative_to(docs).as_posix()}", p.read_bytes()) for p in files
+    ]
 
 
 def _files(docs: Path) -> list[Path]:
     """The files that a site is made of: all but those that begin with a dot or lie in a folder that does."""
     found = (file for file in docs.rglob("*") if file.is_file())
-    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(docs).parts))
+    return sorted(
+        file
+        for file in found
+        if not any(part.startswith(".") for part in file.relative_to(docs).parts)
+    )
 
 
 def _unread(docs: Path) -> list[Problem]:
     """Files that a site generator would publish as pages and that this book would not prove."""
     return [
-        Problem(f"{docs.name}/{file.relative_to(docs).as_posix()}", 1, "a page that is not proved; pages end in .md")
+        Problem(
+            f"{docs.name}/{file.relative_to(docs).as_posix()}",
+            1,
+            "a page that is not proved; pages end in .md",
+        )
         for file in _files(docs)
-        if file.suffix.lower() in _OTHER_PAGES or (file.suffix != ".md" and file.suffix.lower() == ".md")
+        if file.suffix.lower() in _OTHER_PAGES
+        or (file.suffix != ".md" and file.suffix.lower() == ".md")
     ]
 
 
@@ -209,6 +234,8 @@ def _build_facts(fronts: list[FrontMatter], runs: list[Run]) -> dict[str, Fact]:
         "tables": sum(isinstance(event, Table) for event in events),
     }
     return {
-        f"build.{name}": Fact(line=0, name=f"build.{name}", value=n, repr=repr(n), unit=None, given=False)
+        f"build.{name}": Fact(
+            line=0, name=f"build.{name}", value=n, repr=repr(n), unit=None, given=False
+        )
         for name, n in numbers.items()
     }

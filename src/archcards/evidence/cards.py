@@ -57,7 +57,9 @@ def read_front_matter(chapter: Chapter, known: Collection[str]) -> FrontMatter:
     if root.value is None:
         return FrontMatter(None, (), (), ())
     if not isinstance(root.value, dict):
-        return FrontMatter(None, (), (), (chapter.problem(root.line, "front matter is a mapping of fields"),))
+        return FrontMatter(
+            None, (), (), (chapter.problem(root.line, "front matter is a mapping of fields"),)
+        )
     problems = _problems(chapter, root)
     sources, wrong = _sources(chapter, root, known)
     problems += wrong
@@ -89,7 +91,9 @@ def _card_problems(chapter: Chapter, root: Node, values: dict[str, str]) -> list
     lines = dict(root.keys)
     for name in FIELDS:
         if name not in lines:
-            problems.append(chapter.problem(1, f"the card has no {name}; it has exactly {', '.join(FIELDS)}"))
+            problems.append(
+                chapter.problem(1, f"the card has no {name}; it has exactly {', '.join(FIELDS)}")
+            )
         elif isinstance(root.value[name].value, dict | tuple):
             problems.append(chapter.problem(lines[name], f"the card's {name} must be one text"))
         elif not values[name]:
@@ -99,7 +103,9 @@ def _card_problems(chapter: Chapter, root: Node, values: dict[str, str]) -> list
     return problems
 
 
-def _sources(chapter: Chapter, root: Node, known: Collection[str]) -> tuple[tuple[str, ...], list[Problem]]:
+def _sources(
+    chapter: Chapter, root: Node, known: Collection[str]
+) -> tuple[tuple[str, ...], list[Problem]]:
     node = root.value.get("sources")
     if node is None:
         return (), []
@@ -121,5 +127,8 @@ def _sources(chapter: Chapter, root: Node, known: Collection[str]) -> tuple[tupl
 
 
 def _text(node: Node | None) -> str:
-    return "" if node is None or node.value is None or isinstance(node.value, dict | tuple) else str(node.value).strip()
-
+    return (
+        ""
+        if node is None or node.value is None or isinstance(node.value, dict | tuple)
+        else str(node.value).strip()
+    )

@@ -144,7 +144,9 @@ class _Scanner:
         self.problems: list[Problem] = []
         self.open = 0  # how many containers (list items, admonitions, tabs, footnotes) are open
         self.blank = True  # whether the line before was blank
-        self.rough = False  # whether a line since the last blank one is quoted, or deeper than what is open
+        self.rough = (
+            False  # whether a line since the last blank one is quoted, or deeper than what is open
+        )
 
     def report(self, index: int, reason: str) -> None:
         self.problems.append(Problem(self.path, index + 1, reason, self.lines[index].strip()))
@@ -180,7 +182,8 @@ class _Scanner:
             return self.text(index, line, content)
         if hidden:
             self.report(
-                index, "a fence indented like code is not a fence; indent it no more than what holds it"
+                index,
+                "a fence indented like code is not a fence; indent it no more than what holds it",
             )
         elif crowded:
             self.report(index, "a fence below indented or quoted lines needs a blank line above it")
@@ -219,7 +222,9 @@ class _Scanner:
             self.blank = False
             return (broken if end is None else end) + 1
         if end is None:
-            self.report(index, f"this fence is never closed; end it with {mark} at the same indentation")
+            self.report(
+                index, f"this fence is never closed; end it with {mark} at the same indentation"
+            )
             return len(self.lines)
         self.blank = False
         if quiet or reasons:
@@ -227,8 +232,12 @@ class _Scanner:
         if "exec" in options:
             for n, line in enumerate(code, index + 1):
                 if _SNIPPET.match(line):
-                    self.report(n, "a snippet inside an executed fence; write the code out or import it")
-        self.fences.append(Fence(index + 1, index + 2, end + 1, language, options, "\n".join(code), width))
+                    self.report(
+                        n, "a snippet inside an executed fence; write the code out or import it"
+                    )
+        self.fences.append(
+            Fence(index + 1, index + 2, end + 1, language, options, "\n".join(code), width)
+        )
         return end + 1
 
     # Prose
@@ -236,7 +245,9 @@ class _Scanner:
     def text(self, index: int, line: str, content: str) -> int:
         """Records a line of prose, without its comments; a comment may run over many lines."""
         if (item := _ITEM.match(content)) and _opening(content[item.end() :]):
-            self.report(index, "a fence must begin its line; put it on the line below, indented by four")
+            self.report(
+                index, "a fence must begin its line; put it on the line below, indented by four"
+            )
         if _SNIPPET.match(line):
             self.report(index, "a snippet outside a fence; its text would not be checked")
         self.blank = not content
@@ -267,7 +278,9 @@ class _Scanner:
                     n, "an executed fence inside an HTML comment, where no reader sees it; delete one or the other"
                 )  # fmt: skip
             if not line.strip() and (kept.strip() or len(kept) >= TAB):
-                self.report(index, "a comment with a blank line in it must begin its line, unindented")
+                self.report(
+                    index, "a comment with a blank line in it must begin its line, unindented"
+                )
                 kept = ""
             if "-->" in line:
                 after = line.index("-->") + 3
@@ -343,13 +356,13 @@ def _parse_info(info: str) -> tuple[str, dict[str, str], list[str]]:
         option = _OPTION.match(rest)
         if option is None:
             word = rest.split()[0]
-            reasons.append(f"cannot read the fence option {word}; write each as name=\"value\"")
+            reasons.append(f'cannot read the fence option {word}; write each as name="value"')
             break
         name, quote, value = option.groups()
         if name in options:
             reasons.append(f"the fence option {name} is given twice")
         if not quote:
-            reasons.append(f"the fence option {name} has no value; write {name}=\"…\"")
+            reasons.append(f'the fence option {name} has no value; write {name}="…"')
         options[name] = value or ""
         rest = rest[option.end() :]
     reasons = [*_language_reasons(language, options), *reasons, *_option_reasons(options)]

@@ -25,7 +25,9 @@ def check_chapters(root: Path, wanted: Sequence[str] = ()) -> int:
     only = find_chapters(root / "docs", wanted) if wanted else None
     verdict = prove(root / "docs", only=only)
     show(verdict.problems)
-    print(("not proved: " + _count(verdict) if verdict.problems else "proved: ") + verdict.summary())
+    print(
+        ("not proved: " + _count(verdict) if verdict.problems else "proved: ") + verdict.summary()
+    )
     return 0 if verdict.ok else 1
 
 
@@ -35,7 +37,9 @@ def find_chapters(docs: Path, wanted: Iterable[str]) -> list[str]:
     Raises:
         NoSuchChapter: If a name fits no chapter, or more than one.
     """
-    paths = [f"{docs.name}/{file.relative_to(docs).as_posix()}" for file in sorted(docs.rglob("*.md"))]
+    paths = [
+        f"{docs.name}/{file.relative_to(docs).as_posix()}" for file in sorted(docs.rglob("*.md"))
+    ]
     found = []
     for name in wanted:
         file = Path(name)

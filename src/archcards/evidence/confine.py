@@ -17,7 +17,9 @@ __all__ = ["confine", "die_with_parent"]
 # From the kernel's landlock.h; the numbers of these system calls are the same on all architectures.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38
-_WRITE = sum(1 << bit for bit in (1, 4, 5, 6, 7, 8, 9, 10, 11, 12))  # write, remove and make of each kind
+_WRITE = sum(
+    1 << bit for bit in (1, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+)  # write, remove and make of each kind
 _REFER, _TRUNCATE = 1 << 13, 1 << 14  # since versions 2 and 3
 _TCP = 0b11  # bind and connect, since version 4
 

@@ -40,7 +40,13 @@ _CHANGES = {
     "os.mkdir": ((0, 2),), "os.rmdir": ((0, 1),), "os.truncate": ((0, None),), "os.chmod": ((0, 2),),
     "os.chown": ((0, 3),), "os.utime": ((0, 3),), "os.setxattr": ((0, None),), "os.removexattr": ((0, None),),
 }  # fmt: skip
-_NETWORK = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind")
+_NETWORK = (
+    "socket.connect",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+    "socket.sendto",
+    "socket.bind",
+)
 # NumPy makes a generator before it puts the pickled state into it.
 _UNPICKLING = os.path.join(os.path.dirname(numpy.random.__file__), "_pickle.py")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -60,7 +66,10 @@ class Reads:
         self._root = os.path.realpath(root)
         self._path = {os.path.realpath(place) for place in sys.path}
         paths = sysconfig.get_paths()
-        own = (*(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")), os.path.dirname(os.__file__))
+        own = (
+            *(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+            os.path.dirname(os.__file__),
+        )
         package = os.path.dirname(os.path.dirname(__file__))
         self._own = tuple(map(os.path.realpath, (*own, package, "/proc", "/dev", "/sys", *free)))
         self.files: set[str] = set()
@@ -81,7 +90,9 @@ class Reads:
             if not path or any(_under(path, place) for place in self._own):
                 return
             if event != "open":  # the names of the repository's files are followed as a whole
-                self.followed = self.followed and (path in self._path or names_count(path, self._root))
+                self.followed = self.followed and (
+                    path in self._path or names_count(path, self._root)
+                )
             elif "__pycache__" not in path.split(os.sep):
                 self.files.add(path)
 
@@ -103,7 +114,9 @@ def arm(page: str, root: str, free: tuple[str, ...], report: Callable[[int, str]
     _arm_files(guard, os.path.realpath(root), tuple(map(os.path.realpath, free)), reads)
     process = os.getpid()
     os._exit = guard.direct(  # type: ignore[assignment]
-        os._exit, "os._exit ends the page's process, which no block may", when=lambda code: os.getpid() == process
+        os._exit,
+        "os._exit ends the page's process, which no block may",
+        when=lambda code: os.getpid() == process,
     )
     return reads
 
@@ -126,7 +139,9 @@ class _Guard:
         self.report(line, reason)
         raise Refused(reason)
 
-    def below(self, function: Callable[..., Any], reason: str, when: Callable[..., bool] | None = None) -> Any:
+    def below(
+        self, function: Callable[..., Any], reason: str, when: Callable[..., bool] | None = None
+    ) -> Any:
         """`function`, refused anywhere below the page (if `when` holds for its arguments)."""
 
         def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -136,7 +151,9 @@ class _Guard:
 
         return _named_as(function, guarded)
 
-    def direct(self, function: Callable[..., Any], reason: str, when: Callable[..., bool] | None = None) -> Any:
+    def direct(
+        self, function: Callable[..., Any], reason: str, when: Callable[..., bool] | None = None
+    ) -> Any:
         """`function`, refused where the page itself calls it."""
 
         def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -159,17 +176,27 @@ def _arm_random(guard: _Guard) -> None:
     for name in random.__all__:
         function = getattr(random, name)
         if not isinstance(function, type):
-            setattr(random, name, guard.below(function, f"random.{name} draws from a global generator; {seeded}"))
+            setattr(
+                random,
+                name,
+                guard.below(function, f"random.{name} draws from a global generator; {seeded}"),
+            )
     random.Random.seed = guard.below(  # type: ignore[method-assign]
         random.Random.seed, f"random.Random() without a seed; {seeded}",
         when=lambda self, a=None, version=2: a is None and not _in_tempfile(),
     )  # fmt: skip
     for name in ("random", "getrandbits", "randbytes"):
         function = getattr(random.SystemRandom, name)
-        setattr(random.SystemRandom, name, guard.below(function, f"randomness of the system; {seeded}"))
+        setattr(
+            random.SystemRandom, name, guard.below(function, f"randomness of the system; {seeded}")
+        )
     for name in ("uuid1", "uuid4", "uuid6", "uuid7"):  # two of them since Python 3.14
         if hasattr(uuid, name):
-            setattr(uuid, name, guard.below(getattr(uuid, name), f"uuid.{name} differs each time; write an id out"))
+            setattr(
+                uuid,
+                name,
+                guard.below(getattr(uuid, name), f"uuid.{name} differs each time; write an id out"),
+            )
     os.urandom = guard.below(os.urandom, f"os.urandom is randomness of the system; {seeded}")
     legacy = [n for n in numpy.random.__all__ if type(getattr(numpy.random, n)).__name__ != "type"]
     for name in legacy:
@@ -207,7 +234,9 @@ def _in_tempfile() -> bool:
 
 
 def _arm_clock(guard: _Guard) -> None:
-    advice = "reads the clock, so the page would differ from build to build; times belong in a benchmark"
+    advice = (
+        "reads the clock, so the page would differ from build to build; times belong in a benchmark"
+    )
     for name in _CLOCKS:
         if hasattr(time, name):
             setattr(time, name, guard.direct(getattr(time, name), f"time.{name} {advice}"))
@@ -230,7 +259,9 @@ def _arm_clock(guard: _Guard) -> None:
 
     def stand_in(real: type, names: tuple[str, ...]) -> type:
         methods = {
-            name: staticmethod(guard.direct(getattr(real, name), f"datetime.{real.__name__}.{name} {advice}"))
+            name: staticmethod(
+                guard.direct(getattr(real, name), f"datetime.{real.__name__}.{name} {advice}")
+            )
             for name in names
         }
         return Transparent(real.__name__, (real,), {"__module__": "datetime", **methods})
@@ -248,7 +279,9 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...], reads: Reads) ->
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
             path, mode, flags = args
-            writes = flags & _WRITES if isinstance(flags, int) else bool(set(mode or "") & set("wax+"))
+            writes = (
+                flags & _WRITES if isinstance(flags, int) else bool(set(mode or "") & set("wax+"))
+            )
             paths = [_real(path, None)] if writes else []
             if not writes:
                 reads.see(event, _real(path, None))
@@ -256,7 +289,10 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...], reads: Reads) ->
             paths = [_real(args[n], None if at is None else args[at]) for n, at in _CHANGES[event]]
         elif event in _NETWORK:
             if os.getpid() == process and not _local(args):
-                guard.refuse(_line(guard), "uses the network, which a build may not need; put the data into the repository")
+                guard.refuse(
+                    _line(guard),
+                    "uses the network, which a build may not need; put the data into the repository",
+                )
             return
         else:
             if event in _UNFOLLOWED or event in ("os.listdir", "os.scandir"):
@@ -265,7 +301,9 @@ def _arm_files(guard: _Guard, root: str, free: tuple[str, ...], reads: Reads) ->
         for real in paths:
             if real and inside(real) and "__pycache__" not in real.split(os.sep):
                 name = os.path.relpath(real, root)
-                guard.refuse(_line(guard), f"writes into the repository ({name}); write to a temporary file")
+                guard.refuse(
+                    _line(guard), f"writes into the repository ({name}); write to a temporary file"
+                )
 
     sys.addaudithook(hook)
 

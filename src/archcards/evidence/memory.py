@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "names_count"]
 
 _PACKAGE = Path(__file__).parents[1]
-_SKIPPED = {".git", ".venv", ".cache", "site", "node_modules", "__pycache__", ".pytest_cache", ".hypothesis"}
+_SKIPPED = {
+    ".git",
+    ".venv",
+    ".cache",
+    "site",
+    "node_modules",
+    "__pycache__",
+    ".pytest_cache",
+    ".hypothesis",
+}
 
 
 @dataclass
@@ -83,7 +92,11 @@ def _digest(file: str | Path) -> str:
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(str(file) for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return sorted(
+        str(file)
+        for file in folder.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    )
 
 
 def _names(root: Path) -> list[str]:

@@ -53,7 +53,9 @@ _LARGE_WORDS = re.compile(
     r"|(?:hundred|thousand|million|billion|trillion)(?:th)?",
     re.IGNORECASE,
 )
-_ONLY_NUMERAL = re.compile(r"[\s(\[]*[-+−~≈$€£]?\s*(\d[\d_.,]*|\.\d+)(?:[eE][-+−]?\d+)?\s*[%‰×x]?[\s)\]]*")
+_ONLY_NUMERAL = re.compile(
+    r"[\s(\[]*[-+−~≈$€£]?\s*(\d[\d_.,]*|\.\d+)(?:[eE][-+−]?\d+)?\s*[%‰×x]?[\s)\]]*"
+)
 _SCRIPT = re.compile(r"[\^_]\s*(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\\[a-zA-Z]+|[^\s{}\\])")
 _SEPARATORS = re.compile(r"(?<=\d)(?:\\[,!;:]|\{,\}|~)(?=\d)")
 _TEX_NUMBER = re.compile(r"\d+(?:,+\d{3}(?!\d))*(?:\.\d+)?|\.\d+")

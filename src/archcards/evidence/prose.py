@@ -165,9 +165,9 @@ class _Scan:
         self.blank(start, end)
         for match in what.finditer(self.source, start, end):
             first, last = match.span(match.lastindex or 1)
-            self.kept[first:last] = html.unescape("".join(before[first - start : last - start])).ljust(last - first, BLANK)[
-                : last - first
-            ]
+            self.kept[first:last] = html.unescape(
+                "".join(before[first - start : last - start])
+            ).ljust(last - first, BLANK)[: last - first]
 
     def blank(self, start: int, end: int) -> None:
         for n in range(start, end):

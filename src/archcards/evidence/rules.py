@@ -18,7 +18,13 @@ from .record import Check, Derivation, Event, Fact, Figure, Switch, Table
 if TYPE_CHECKING:
     from .book import Page
 
-__all__ = ["docstring_problems", "exercise_problems", "snippet_problems", "text_problems", "unique_problems"]
+__all__ = [
+    "docstring_problems",
+    "exercise_problems",
+    "snippet_problems",
+    "text_problems",
+    "unique_problems",
+]
 
 _EXECUTED = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[^\n]*\bexec\b", re.MULTILINE)
 _SNIPPET = re.compile(r"[ \t>]*-{1,}8<-{1,}[ \t]+[\"']([^\"']+)[\"']")
@@ -39,14 +45,17 @@ def text_problems(page: Page, names: Sequence[str]) -> Iterator[Problem]:
             if reason := _fact_problem(page, use):
                 yield problem(use.start, reason)
         for position in found.stray:
-            yield problem(position, "{{ begins no fact; write {{ name }} or {{ name:format}}, with the spaces")
+            yield problem(
+                position, "{{ begins no fact; write {{ name }} or {{ name:format}}, with the spaces"
+            )
         for numeral in numerals_of(found, names):
             yield problem(numeral.start, numeral.reason)
         for position in found.displayed:
             line = _line(page.chapter, text, position, lines)
             if not _in_definition(page.chapter, line):
                 yield page.chapter.problem(
-                    line, 'a displayed equation is proved by derive(...) or stands in a !!! definition "Name"'
+                    line,
+                    'a displayed equation is proved by derive(...) or stands in a !!! definition "Name"',
                 )
         for match in re.finditer(r"\$\$", found.text):
             yield problem(match.start(), "$$ without its partner in the same paragraph")
@@ -137,12 +146,18 @@ def exercise_problems(page: Page) -> Iterator[Problem]:
         for n, line in enumerate(page.chapter.prose, 1)
         if (match := re.match(r"(#{1,6})[ ]+(.*)", line))
     ]
-    checked = {b.fence.line for b in page.blocks if any(isinstance(event, Check) for event in b.events)}
+    checked = {
+        b.fence.line for b in page.blocks if any(isinstance(event, Check) for event in b.events)
+    }
     for index, (line, depth, title) in enumerate(headings):
         if re.match(r"Exercise\b", title):
-            end = next((n for n, d, _ in headings[index + 1 :] if d <= depth), len(page.chapter.lines) + 1)
+            end = next(
+                (n for n, d, _ in headings[index + 1 :] if d <= depth), len(page.chapter.lines) + 1
+            )
             if not any(line < n < end for n in checked):
-                yield page.chapter.problem(line, "this exercise has no solution that a check verifies")
+                yield page.chapter.problem(
+                    line, "this exercise has no solution that a check verifies"
+                )
 
 
 def unique_problems(chapters: Sequence[Chapter]) -> Iterator[Problem]:
@@ -150,18 +165,26 @@ def unique_problems(chapters: Sequence[Chapter]) -> Iterator[Problem]:
     ids: dict[str, str] = {}
     sessions: dict[str, str] = {}
     for chapter in chapters:
-        first = next((fence.options.get("session", "") for fence in chapter.blocks if fence.executed), "")
+        first = next(
+            (fence.options.get("session", "") for fence in chapter.blocks if fence.executed), ""
+        )
         for fence in chapter.blocks:
             where = f"{chapter.path}:{fence.line}"
             if fence.id and (before := ids.setdefault(fence.id, where)) != where:
-                yield chapter.problem(fence.line, f'id="{fence.id}" is also the id of the block at {before}')
+                yield chapter.problem(
+                    fence.line, f'id="{fence.id}" is also the id of the block at {before}'
+                )
             session = fence.options.get("session", "")
             if fence.executed and session != first:
                 yield chapter.problem(
-                    fence.line, f'session="{session}" differs from the page\'s first, "{first}"; a page is one session'
+                    fence.line,
+                    f'session="{session}" differs from the page\'s first, "{first}"; a page is one session',
                 )
             if session and (page := sessions.setdefault(session, chapter.path)) != chapter.path:
-                yield chapter.problem(fence.line, f'session="{session}" is the session of {page}; name it after this page')
+                yield chapter.problem(
+                    fence.line,
+                    f'session="{session}" is the session of {page}; name it after this page',
+                )
 
 
 def snippet_problems(chapter: Chapter, folders: Sequence[Path]) -> Iterator[Problem]:
@@ -175,7 +198,9 @@ def snippet_problems(chapter: Chapter, folders: Sequence[Path]) -> Iterator[Prob
             if file is None:
                 yield chapter.problem(n, f"the snippet {name} does not exist")
             elif _EXECUTED.search(file.read_text("utf-8", "replace")):
-                yield chapter.problem(n, f"the snippet {name} holds an executed fence; move it into the chapter")
+                yield chapter.problem(
+                    n, f"the snippet {name} holds an executed fence; move it into the chapter"
+                )
 
 
 def docstring_problems(root: Path) -> Iterator[Problem]:
@@ -188,10 +213,14 @@ def docstring_problems(root: Path) -> Iterator[Problem]:
         for node in ast.walk(ast.parse(text)):
             body = getattr(node, "body", None)
             for statement in body if isinstance(body, list) else []:
-                if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
+                if not (
+                    isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+                ):
                     continue
                 if isinstance(statement.value.value, str):
-                    for n in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1):
+                    for n in range(
+                        statement.lineno, (statement.end_lineno or statement.lineno) + 1
+                    ):
                         if _EXECUTED.match(lines[n - 1]):
                             reason = "an executed fence in a docstring; write a doctest or move it into a chapter"
                             yield Problem(path, n, reason, lines[n - 1].strip())

@@ -208,10 +208,14 @@ class _Process:
             self.problems.append(self.chapter.problem(event.line, event.reason, detail))
         elif isinstance(event, Check):
             what = "the check"
-            self.problems += [self.chapter.problem(event.line, f"{what} fails: {r}") for r in event.reasons]
+            self.problems += [
+                self.chapter.problem(event.line, f"{what} fails: {r}") for r in event.reasons
+            ]
         elif isinstance(event, Derivation):
             what = "the derivation"
-            self.problems += [self.chapter.problem(event.line, f"{what} fails: {r}") for r in event.reasons]
+            self.problems += [
+                self.chapter.problem(event.line, f"{what} fails: {r}") for r in event.reasons
+            ]
 
     def done(self) -> None:
         try:
@@ -226,7 +230,9 @@ class _Process:
         if self.current < 0:
             self.stopped("the page's process did not start in time")
         else:
-            self.stopped(f"ran longer than {self.limits.seconds:g} s, the limit of a block", self.diagnosed())
+            self.stopped(
+                f"ran longer than {self.limits.seconds:g} s, the limit of a block", self.diagnosed()
+            )
             self.ended.discard(self.current)
         self.report_rest()
 
@@ -237,11 +243,16 @@ class _Process:
             self.errors.seek(0)
             told = self.errors.read().decode(errors="replace")
             last = told.strip().rsplit("\n", 1)[-1]
-            self.stopped(f"the page's process did not start: {last or f'status {code}'}", detail=told)
+            self.stopped(
+                f"the page's process did not start: {last or f'status {code}'}", detail=told
+            )
         elif code < 0:
             self.stopped(f"the process died of signal {_signal_name(-code)}", self.diagnosed())
         else:
-            self.stopped(f"the block ended the process with status {code}, which no block may", self.diagnosed())
+            self.stopped(
+                f"the block ended the process with status {code}, which no block may",
+                self.diagnosed(),
+            )
         self.ended.discard(self.current)
         self.report_rest()
 
@@ -254,7 +265,11 @@ class _Process:
             return
         later = self.chapter.blocks[self.current + 1 :]
         if later:
-            these = "this block was" if len(later) == 1 else f"this block and the {len(later) - 1} after it were"
+            these = (
+                "this block was"
+                if len(later) == 1
+                else f"this block and the {len(later) - 1} after it were"
+            )
             cause = self.chapter.blocks[self.current].line
             reason = f"{these} not run, because the block at line {cause} did not end well"
             self.problems.append(self.chapter.problem(later[0].line, reason))
@@ -302,7 +317,9 @@ def _code_lines(chapter: Chapter) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """The environment of every page, the same on each machine but for where things are."""
-    drawings = os.path.join(tempfile.gettempdir(), f"archcards-matplotlib-{_user()}")  # Matplotlib's list of fonts
+    drawings = os.path.join(
+        tempfile.gettempdir(), f"archcards-matplotlib-{_user()}"
+    )  # Matplotlib's list of fonts
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     paths = [str(_PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return kept | {

@@ -61,7 +61,9 @@ def read_sources(path: str, file: Path) -> tuple[dict[str, Source], list[Problem
     problems: list[Problem] = []
 
     def report(line: int, reason: str) -> None:
-        problems.append(Problem(path, line, reason, lines[line - 1].strip() if line <= len(lines) else ""))
+        problems.append(
+            Problem(path, line, reason, lines[line - 1].strip() if line <= len(lines) else "")
+        )
 
     try:
         root = read_yaml(text)
@@ -79,7 +81,10 @@ def read_sources(path: str, file: Path) -> tuple[dict[str, Source], list[Problem
         if not _KEY.fullmatch(key):
             report(line, f"the source key {key!r} must be small letters, digits and underscores")
         elif not isinstance(entry.value, dict):
-            report(line, f"the source {key} has no fields; give {', '.join(_REQUIRED)} and arxiv, doi or url")
+            report(
+                line,
+                f"the source {key} has no fields; give {', '.join(_REQUIRED)} and arxiv, doi or url",
+            )
         else:
             sources[key] = _source(key, line, entry, report)
     return sources, problems
@@ -96,7 +101,9 @@ def _source(key: str, line: int, entry: Node, report: Any) -> Source:
         elif not str(fields[name].plain() or "").strip():
             report(fields[name].line, f"the field {name} of the source {key} is empty")
     plain = entry.plain()
-    url = plain.get("url") or (f"https://arxiv.org/abs/{plain['arxiv']}" if plain.get("arxiv") else "")
+    url = plain.get("url") or (
+        f"https://arxiv.org/abs/{plain['arxiv']}" if plain.get("arxiv") else ""
+    )
     url = url or (f"https://doi.org/{plain['doi']}" if plain.get("doi") else "")
     if not url:
         report(line, f"the source {key} has no arxiv, doi or url; readers could not find it")
@@ -113,13 +120,20 @@ def _quotes(key: str, node: Node, report: Any) -> dict[str, Quote]:
     for name, line in node.keys:
         entry = node.value[name].plain()
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
-            report(line, f"the quoted number {name!r} of {key} must have letters, digits and underscores for a name")
+            report(
+                line,
+                f"the quoted number {name!r} of {key} must have letters, digits and underscores for a name",
+            )
         elif not isinstance(entry, dict) or entry.get("value") is None or not entry.get("where"):
-            report(line, f"the quoted number {key}.{name} needs a value and where the source prints it")
+            report(
+                line, f"the quoted number {key}.{name} needs a value and where the source prints it"
+            )
         elif unknown := set(entry) - _QUOTE_FIELDS:
             report(line, f"unknown field {sorted(unknown)[0]!r} of the quoted number {key}.{name}")
         else:
-            quotes[name] = Quote(key, name, entry["value"], str(entry["where"]), entry.get("unit"), line)
+            quotes[name] = Quote(
+                key, name, entry["value"], str(entry["where"]), entry.get("unit"), line
+            )
     return quotes
 
 
@@ -128,4 +142,9 @@ def read_names(file: Path) -> tuple[str, ...]:
     if not file.exists():
         return ()
     lines = (line.strip() for line in file.read_text("utf-8").split("\n"))
-    return tuple(sorted({line for line in lines if line and not line.startswith("#")}, key=lambda n: (-len(n), n)))
+    return tuple(
+        sorted(
+            {line for line in lines if line and not line.startswith("#")},
+            key=lambda n: (-len(n), n),
+        )
+    )

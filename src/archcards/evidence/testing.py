@@ -61,7 +61,9 @@ class PageFile(pytest.File):
                 name = event.claim if isinstance(event, Check) else event.title
                 reasons = [p for p in page.problems if p.line == event.line and _about(p, event)]
                 claimed.update(reasons)
-                yield Item.from_parent(self, name=f"{event.line} {name}", line=event.line, problems=reasons)
+                yield Item.from_parent(
+                    self, name=f"{event.line} {name}", line=event.line, problems=reasons
+                )
         rest = [problem for problem in page.problems if problem not in claimed]
         yield Item.from_parent(self, name="page", line=1, problems=rest)
 
@@ -91,7 +93,11 @@ class Item(pytest.Item):
         if self.problems:
             told = []
             for problem in self.problems:
-                told += [str(problem), *([f"    {problem.source}"] if problem.source else []), problem.detail]
+                told += [
+                    str(problem),
+                    *([f"    {problem.source}"] if problem.source else []),
+                    problem.detail,
+                ]
             pytest.fail("\n".join(filter(None, told)), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:

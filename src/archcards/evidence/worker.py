@@ -38,7 +38,9 @@ class _Channel:
         self.process = os.getpid()
         self.lock = threading.RLock()
         self.pipe = os.dup(1)
-        self.file = os.open(os.path.join(os.pardir, "output"), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self.file = os.open(
+            os.path.join(os.pardir, "output"), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600
+        )
         for standard in (1, 2):
             os.dup2(self.file, standard)
         for stream in (sys.stdout, sys.stderr):
@@ -56,7 +58,9 @@ class _Channel:
     def printed(self, *, final: bool = False) -> str:
         """What was printed since the last call."""
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(ValueError, OSError, AttributeError):  # a page may have closed it
+            with contextlib.suppress(
+                ValueError, OSError, AttributeError
+            ):  # a page may have closed it
                 stream.flush()
         end = min(os.fstat(self.file).st_size, self.block_start + OUTPUT_LIMIT)
         data = os.pread(self.file, max(0, end - self.read), self.read)
@@ -132,7 +136,10 @@ class _Page:
             self.fail(self.block["line"], f"cannot read this transcript: {error}")
             return
         if not examples:
-            self.fail(self.block["line"], "a transcript without a prompt; begin its lines of code with >>>")
+            self.fail(
+                self.block["line"],
+                "a transcript without a prompt; begin its lines of code with >>>",
+            )
         for example in examples:
             line = self.block["first"] + example.lineno
             source = "\n" * (line - 1) + example.source
@@ -150,7 +157,10 @@ class _Page:
             else:
                 wanted = example.want
             if printed != wanted:
-                self.fail(line, f"the transcript says {_quoted(wanted)}, but the code gives {_quoted(printed)}")
+                self.fail(
+                    line,
+                    f"the transcript says {_quoted(wanted)}, but the code gives {_quoted(printed)}",
+                )
 
     def wait_for_threads(self, before: set[threading.Thread]) -> None:
         for thread in threading.enumerate():
@@ -158,7 +168,9 @@ class _Page:
                 continue
             thread.join(1.0)
             if thread.is_alive():
-                self.fail(self.block["line"], "a thread of this block does not end; join it in the block")
+                self.fail(
+                    self.block["line"], "a thread of this block does not end; join it in the block"
+                )
                 self.block_failed = True
 
     # Telling
@@ -166,9 +178,14 @@ class _Page:
     def tell(self, event: Event) -> None:
         """Sends an event on, after what was printed before it."""
         if os.getpid() != self.channel.process:
-            event = Failure(line=event.line, reason="evidence from a child process; state it in the block itself")
+            event = Failure(
+                line=event.line,
+                reason="evidence from a child process; state it in the block itself",
+            )
         elif self.block["transcript"] and not isinstance(event, Failure | Fact | Output):
-            event = Failure(line=event.line, reason="evidence inside a transcript; state it in a python block")
+            event = Failure(
+                line=event.line, reason="evidence inside a transcript; state it in a python block"
+            )
         else:
             self.tell_output()
         self.channel.send(event=event.to_json())
@@ -266,7 +283,11 @@ def _limit_resources(memory: int) -> None:
         import resource
     except ImportError:  # Windows
         return
-    for what, limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 28)):
+    for what, limit in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 1 << 28),
+    ):
         with contextlib.suppress(ValueError, OSError):  # where the system has no such limit
             resource.setrlimit(what, (limit, limit))
 

@@ -69,7 +69,9 @@ def read_yaml(text: str, first_line: int = 1) -> Node:
         line = first_line + (mark.line if mark else 0)
         raise YamlError(line, f"cannot read this YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
-        raise YamlError(first_line, f"cannot read this YAML: {str(error).splitlines()[0]}") from None
+        raise YamlError(
+            first_line, f"cannot read this YAML: {str(error).splitlines()[0]}"
+        ) from None
     finally:
         loader.dispose()
 
