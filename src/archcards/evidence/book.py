@@ -149,7 +149,7 @@ def read_book(docs: Path) -> list[Chapter]:
 
 
 def _files(docs: Path) -> list[Path]:
-    """The files that a site is made of: all but those that begin with a dot or lie in a folder that does."""
+    """The files that a site is made of: all but hidden ones and those in hidden folders."""
     found = (file for file in docs.rglob("*") if file.is_file())
     return sorted(
         file
@@ -207,7 +207,8 @@ def prove(
         page = Page(chapter, front, run, listed, build)
         found = sorted({
             *chapter.problems, *front.problems, *run.problems, *doubles[chapter.path],
-            *snippet_problems(chapter, (root, docs)), *text_problems(page, names), *exercise_problems(page),
+            *snippet_problems(chapter, (root, docs)),
+            *text_problems(page, names), *exercise_problems(page),
         })  # fmt: skip
         pages[chapter.path] = Page(chapter, front, run, listed, build, tuple(found))
         problems += found

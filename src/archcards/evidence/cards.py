@@ -17,7 +17,8 @@ FIELDS = (
 )  # fmt: skip
 # What Material for MkDocs reads in the front matter of any page.
 _MATERIAL = {
-    "title", "description", "hide", "icon", "status", "subtitle", "template", "search", "tags", "order", "sources",
+    "title", "description", "hide", "icon", "status", "subtitle", "template",
+    "search", "tags", "order", "sources",
 }  # fmt: skip
 
 
@@ -35,7 +36,7 @@ class Card:
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """A page's front matter: its card, if it has one, the sources it cites, and all its texts by line."""
+    """A page's front matter: its card if it has one, its sources, and its texts by line."""
 
     card: Card | None
     sources: tuple[str, ...]

@@ -257,7 +257,7 @@ class _Scanner:
         return self.comment(index, line)
 
     def comment(self, index: int, line: str) -> int:
-        kept, rest, offset = "", line, 0
+        kept, rest = "", line
         while (start := _outside_code(rest, "<!--")) is not None:
             stop = rest.find("-->", start + 4)
             kept += rest[:start]
@@ -275,7 +275,8 @@ class _Scanner:
             opening = _opening(_split(line)[1])
             if opening and re.search(r"\bexec\b", opening[1]):
                 self.report(
-                    n, "an executed fence inside an HTML comment, where no reader sees it; delete one or the other"
+                    n, "an executed fence inside an HTML comment, where no reader sees it; "
+                    "delete one or the other"
                 )  # fmt: skip
             if not line.strip() and (kept.strip() or len(kept) >= TAB):
                 self.report(

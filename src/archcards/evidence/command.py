@@ -17,7 +17,7 @@ class NoSuchChapter(ValueError):
 
 
 def check_chapters(root: Path, wanted: Sequence[str] = ()) -> int:
-    """Judges the chapters (all, if none is named) of the checkout at `root`; the status is 1 on any fault.
+    """Judges chapters (all, if none is named) of the checkout at `root`: 1 on any fault, else 0.
 
     Raises:
         NoSuchChapter: If a name fits no chapter, or more than one.

@@ -1,4 +1,4 @@
-"""What the Linux kernel can hold a page's process to: where it writes, and that it dies with its parent.
+"""What the Linux kernel can hold a page to: where it writes, and that it dies with its parent.
 
 The guards of `guards` give a page's own mistakes a line; this one also holds for programs that the
 page starts and for code that goes round Python (Landlock). Elsewhere these functions do nothing.
@@ -35,7 +35,7 @@ class _Beneath(ctypes.Structure):
 
 
 def confine(folders: Iterable[str]) -> bool:
-    """From now on only what lies in `folders` can be written, and no TCP connection made; whether it worked."""
+    """Allows writing in `folders` only, and no TCP connection, from now on; says whether it worked."""
     if not sys.platform.startswith("linux"):
         return False
     call = ctypes.CDLL(None, use_errno=True).syscall

@@ -31,14 +31,17 @@ __all__ = ["Reads", "Refused", "arm"]
 
 _CLOCKS = (
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
-    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime", "clock_gettime_ns",
+    "process_time", "process_time_ns", "thread_time", "thread_time_ns",
+    "clock_gettime", "clock_gettime_ns",
 )  # fmt: skip
 _CLOCKS_WITHOUT_ARGUMENT = {"localtime": 0, "gmtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
 # Audit events that change files: positions of each path and of the open folder it is relative to.
 _CHANGES = {
-    "os.rename": ((0, 2), (1, 3)), "os.link": ((1, 3),), "os.symlink": ((1, 2),), "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)), "os.link": ((1, 3),), "os.symlink": ((1, 2),),
+    "os.remove": ((0, 1),),
     "os.mkdir": ((0, 2),), "os.rmdir": ((0, 1),), "os.truncate": ((0, None),), "os.chmod": ((0, 2),),
-    "os.chown": ((0, 3),), "os.utime": ((0, 3),), "os.setxattr": ((0, None),), "os.removexattr": ((0, None),),
+    "os.chown": ((0, 3),), "os.utime": ((0, 3),),
+    "os.setxattr": ((0, None),), "os.removexattr": ((0, None),),
 }  # fmt: skip
 _NETWORK = (
     "socket.connect",
@@ -320,7 +323,7 @@ def _under(path: str, place: str) -> bool:
 
 
 def _real(path: Any, folder: Any) -> str:
-    """The true path of a file, or nothing where it is an open file; `folder` is one that is open, or -1."""
+    """The true path of a file below `folder` (a descriptor, or -1), or nothing for an open file."""
     if not isinstance(path, str | bytes | os.PathLike):
         return ""
     if isinstance(folder, int) and folder >= 0:

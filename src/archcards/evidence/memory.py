@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .chapter import Chapter
@@ -109,7 +109,7 @@ def _names(root: Path) -> list[str]:
 
 
 def names_count(folder: str, root: str) -> bool:
-    """Whether the names of the files in this folder are among those that a remembered run depends on."""
+    """Whether the names of the files in this folder are among those that a run depends on."""
     inner = os.path.relpath(folder, root).split(os.sep)
     return inner[0] != os.pardir and not any(map(_skipped, inner))
 

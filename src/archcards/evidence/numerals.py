@@ -87,7 +87,8 @@ def find_numerals(text: str, names: Sequence[str] = ()) -> list[Numeral]:
     """The numerals in a paragraph of Markdown, in order; `names` are those exempt, longest first.
 
     Example:
-        >>> [n.text for n in find_numerals("In 2023, Llama 3 had 32 layers and $d_{128} = 12$.", ["Llama 3"])]
+        >>> text = "In 2023, Llama 3 had 32 layers and $d_{128} = 12$."
+        >>> [n.text for n in find_numerals(text, ["Llama 3"])]
         ['32', '12']
     """
     return numerals_of(scan(text), names)

@@ -157,7 +157,8 @@ class _Process:
         self.messages: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
         job = {
-            "path": chapter.path, "root": str(root), "parent": os.getpid(), "free": [str(folder), drawings],
+            "path": chapter.path, "root": str(root), "parent": os.getpid(),
+            "free": [str(folder), drawings],
             "limit": limits.seconds, "memory": limits.memory, "code": _code_lines(chapter),
             "quotes": quotes,
             "blocks": [
@@ -324,7 +325,8 @@ def _environment() -> dict[str, str]:
     paths = [str(_PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return kept | {
         "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0", "PYTHONUTF8": "1",
-        "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC", "COLUMNS": "80",
+        "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8",
+        "TZ": "UTC", "COLUMNS": "80",
         "MPLBACKEND": "Agg", "MPLCONFIGDIR": drawings,
         "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     }  # fmt: skip
@@ -350,7 +352,7 @@ def _kill_group(process: subprocess.Popen[Any]) -> None:
 
 
 def _strays(folder: Path) -> list[int]:
-    """Processes that a page started in a session of their own, known by the page's folder (on Linux)."""
+    """Processes that a page started in sessions of their own, known by its folder (on Linux)."""
     mark = f"TMPDIR={folder}".encode()
     strays = []
     for entry in Path("/proc").glob("[0-9]*/environ"):

@@ -23,12 +23,13 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from .confine import confine, die_with_parent
-from .record import Event, Failure, Fact, Output, Recorder, recording
+from .record import Event, Fact, Failure, Output, Recorder, recording
 
 __all__ = ["main"]
 
 OUTPUT_LIMIT = 1 << 20  # bytes a block may print
-DIAGNOSIS = "diagnosis.txt"  # in the folder above the page's own: where faulthandler says what the page was doing when it was stopped
+# Where faulthandler says what the page was doing when it was stopped; above the page's own folder.
+DIAGNOSIS = "diagnosis.txt"
 
 
 class _Channel:

@@ -52,7 +52,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read_yaml(text: str, first_line: int = 1) -> Node:
-    """Reads a YAML document whose first line is line `first_line` of its file; a key given twice is an error.
+    """Reads a YAML document that begins on line `first_line` of its file; no key may come twice.
 
     Example:
         >>> read_yaml("a: 1\\nb: [x]").value["b"].value[0]
