@@ -114,8 +114,9 @@ def test_models(run):
     assert status == 0
     assert len(out.splitlines()) == len(bundled_names())
     assert max(map(len, out.splitlines())) <= 80
-    families = run("models", "--families")[1].split()
-    assert {"llama", "mamba2", "vit"} <= set(families)
+    families = run("models", "--families")[1].splitlines()
+    assert {"llama", "mamba2", "vit"} <= {line.split()[0] for line in families}
+    assert all(len(line) <= 80 and len(line.split()) > 1 for line in families)
     for record in json.loads(run("models", "--json")[1]):
         assert record["parameters"]["total"] > 0
 

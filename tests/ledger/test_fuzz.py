@@ -11,12 +11,13 @@ from archcards.ledger import UnsupportedConfig, bundled_names, cache, flops, par
 from archcards.ledger.bundled import bundled_config
 from archcards.ledger.describe import notes, patterns
 from archcards.ledger.families import READERS
+from archcards.ledger.fields import MOST_LAYERS
 
 CONFIGS = [bundled_config(name) for name in bundled_names()]
 FIELDS = sorted({name for config in CONFIGS for part in (config, config.get("text_config", {}),
                                                          config.get("vision_config", {})) for name in part})
 
-numbers = st.sampled_from([-1, 0, 1, 2, 3, 7, 64, 10_000, 10_001, 10**12, 10**13, 10**40]) | st.integers()
+numbers = st.sampled_from([-1, 0, 1, 2, 3, 7, 64, MOST_LAYERS, MOST_LAYERS + 1, 10**12, 10**13, 10**40]) | st.integers()
 values = st.recursive(
     st.none() | st.booleans() | numbers | st.floats() | st.text(max_size=20)
     | st.sampled_from(["auto", "full_attention", "sliding_attention", "LLG", "M*-E", *READERS]),
@@ -109,7 +110,7 @@ def test_not_a_configuration(config):
 
 def test_the_largest_sizes_are_counted_quickly():
     config = bundled_config("Meta-Llama-3.1-8B")
-    config |= {"num_hidden_layers": 10_000, "vocab_size": 10**12, "intermediate_size": 10**12}
+    config |= {"num_hidden_layers": MOST_LAYERS, "vocab_size": 10**12, "intermediate_size": 10**12}
     examined(config)
 
 

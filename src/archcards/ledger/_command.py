@@ -10,10 +10,10 @@ from .architecture import Architecture
 from .bundled import bundled_config, bundled_names, find
 from .cache import Cache, cache, largest_batch, largest_context
 from .describe import cache_record, flops_record, notes, parameters_record, patterns, runs
-from .families import READERS
+from .families import READERS, purpose
 from .flops import Flops, flops, torchtitan, training_per_token
 from .parameters import Parameters, parameters
-from .reading import LARGEST_FILE, parse, read_config
+from .reading import LARGEST_FILE, load, parse, read_config
 
 __all__ = ["ledger", "models"]
 
@@ -52,12 +52,12 @@ def _bytes(text: str) -> int:
 def _config(given: str) -> tuple[str, dict]:
     """The configuration that the argument means, and a name for it."""
     if given == "-":
+        if sys.stdin is None:
+            raise ValueError("standard input: expected a configuration, came nothing")
         return "standard input", parse(sys.stdin.buffer.read(LARGEST_FILE + 1), "standard input")
-    looks_like_a_path = given.endswith(".json") or os.sep in given and os.path.exists(given)
-    if looks_like_a_path or os.path.exists(given):
-        from .reading import _load
-
-        return given, _load(given)
+    if given.endswith(".json") or os.path.exists(given):
+        # A name may hold bytes that no terminal can show.
+        return given.encode("ascii", "backslashreplace").decode(), load(given)
     name = find(given)
     return name, bundled_config(name)
 
@@ -147,6 +147,13 @@ def _layer_lines(architecture: Architecture) -> Iterator[str]:
         yield f"  and {sum(times * sum(n for n, _ in unit) for times, unit in found[12:])} more layers"
 
 
+def _cut(line: str) -> str:
+    """A line cut to the width of the page, between words."""
+    if len(line) <= WIDTH:
+        return line
+    return line[:WIDTH - 3].rsplit(" ", 1)[0].rstrip(",;:") + " ..."
+
+
 def _wrapped(text: str, first: str, further: str) -> list[str]:
     from textwrap import wrap
 
@@ -171,10 +178,9 @@ def ledger(given) -> int:
     name, config = _config(given.model)
     architecture = read_config(config)
     counted = parameters(architecture)
-    if architecture.image is not None:
-        contexts = [None]
     work = flops(architecture, contexts[0], source)
-    contexts = [work.context] if contexts == [None] else contexts
+    if architecture.image is not None:
+        contexts = [work.context]
     kept = cache(architecture, contexts[0], batches[0], source, **options)
     remarks = notes(architecture, kept, work, given.reserve)
     training: dict[str, int] = {"three_times_forward": training_per_token(architecture, work.context)}
@@ -232,7 +238,9 @@ def ledger(given) -> int:
 def models(given) -> int:
     """Prints the bundled models, one a line, or the families that can be read."""
     if given.families:
-        print("\n".join(sorted(READERS)))
+        width = max(map(len, READERS))
+        for model_type in sorted(READERS):
+            print(_cut(f"{model_type:<{width}}  {purpose(model_type)}"))
         return 0
     if given.json:
         found = []

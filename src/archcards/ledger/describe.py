@@ -166,6 +166,8 @@ def notes(architecture: Architecture, kept: Cache, counted: Flops, reserve: str 
         found.append("source length 0: the encoder's FLOPs and the cross-attention cache are left out")
     if not architecture.decodes:
         found.append("no decoding, so no cache; a token's FLOPs are the sequence's, shared out evenly")
+    if architecture.image:
+        found.append(f"one image is a sequence of {counted.context} tokens, whatever context was asked for")
     elif architecture.trained_length and kept.context > architecture.trained_length:
         found.append(f"{kept.context} tokens are more than the {architecture.trained_length} the "
                      "configuration allows for")

@@ -9,7 +9,8 @@ __all__ = ["LARGEST_SIZE", "MOST_LAYERS", "Fields", "shown"]
 LARGEST_SIZE = 10**12
 """No size of a model is larger; what is, is a mistake that would only cost time."""
 
-MOST_LAYERS = 10_000
+MOST_LAYERS = 2_000
+"""No model has more layers; a larger number would only cost time."""
 
 # What the common configuration class of the transformers library, checkpoint tools and
 # quantisers write into any file, and what acts on training, sampling or numerics only.

@@ -162,15 +162,14 @@ def flops(architecture: Architecture, context: int | None = None, source_length:
     explicit form; what the absorbed form costs at decoding is `absorbed`.
 
     Args:
-        architecture: the model. Of one with a vision tower, the text model is counted. An image
-            model has one sequence, the image's patches: `context` may be left out.
-        context: tokens.
+        architecture: the model. Of one with a vision tower, the text model is counted.
+        context: tokens. An image model has one sequence, the image's, whatever is given.
         source_length: tokens of the encoder's input, where there is an encoder.
         chunk: count the sequence's linear, delta and Mamba-2 layers in their chunkwise form with
             chunks this long, instead of the recurrence. Decoding steps stay recurrent.
 
     Raises:
-        ValueError: a number out of bounds, or a context that is not the image's.
+        ValueError: a number out of bounds, or no context for a model of text.
 
     Example:
         >>> from archcards.ledger import bundled
@@ -178,11 +177,7 @@ def flops(architecture: Architecture, context: int | None = None, source_length:
         35127656448
     """
     if architecture.image is not None:
-        length = image_sequence(architecture)
-        if context is not None and context != length:
-            raise ValueError(f"context: expected nothing or {length}, the image's sequence, "
-                             f"came {context!r}")
-        context = length
+        context = image_sequence(architecture)
     if context is None:
         raise ValueError("context: expected a number of tokens, came nothing")
     whole("context", context)

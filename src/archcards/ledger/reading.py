@@ -9,7 +9,7 @@ from .errors import UnsupportedConfig
 from .families import READERS, reader
 from .fields import Fields, shown
 
-__all__ = ["LARGEST_FILE", "parse", "read_config"]
+__all__ = ["LARGEST_FILE", "load", "parse", "read_config"]
 
 LARGEST_FILE = 4 * 2**20
 """Bytes. Real configurations stay below a tenth of it."""
@@ -63,7 +63,8 @@ def parse(text: str | bytes, origin: str = "config") -> dict:
     return value
 
 
-def _load(path: str | os.PathLike) -> dict:
+def load(path: str | os.PathLike) -> dict:
+    """The JSON object in a file, or in the `config.json` of a folder; never more than 4 MiB."""
     name = os.fspath(path)
     label = shown(name)
     if os.path.isdir(name):
@@ -105,7 +106,7 @@ def read_config(config: str | os.PathLike | Mapping[str, object]) -> Architectur
     if isinstance(config, Mapping):
         values = config
     elif isinstance(config, (str, os.PathLike)):
-        values = _load(config)
+        values = load(config)
     else:
         raise UnsupportedConfig(f"config: expected a path or a mapping, came {type(config).__name__}")
     fields = Fields(values)

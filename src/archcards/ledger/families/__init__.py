@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-__all__ = ["READERS", "reader"]
+__all__ = ["READERS", "purpose", "reader"]
 
 READERS = {
     "llama": "llama:llama",
@@ -119,3 +119,8 @@ def reader(model_type: str):
     """The function that reads configurations of this type."""
     module, function = READERS[model_type].split(":")
     return getattr(import_module(f".{module}", __name__), function)
+
+
+def purpose(model_type: str) -> str:
+    """What the reader says of the family, in one line."""
+    return (reader(model_type).__doc__ or "").split("\n")[0]

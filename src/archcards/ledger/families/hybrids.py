@@ -3,7 +3,7 @@
 from ..architecture import (Architecture, Experts, FeedForward, Layer, Module, Reach, Recurrence,
                             Tensor)
 from ..errors import UnsupportedConfig
-from ..fields import Fields, shown
+from ..fields import MOST_LAYERS, Fields, shown
 from ._blocks import attention, dense, experts, gated, linear, plain, rms_norm
 from ._decoder import assemble, head_widths, tied_table
 from ._recurrences import mamba, mamba2, real_gated, short_convolution
@@ -186,11 +186,11 @@ def nemotron_kinds(fields: Fields) -> list[str]:
         found = [LETTERS[letter] for letter in pattern]
     else:
         raise fields.refuse("hybrid_override_pattern", "a letter for each layer")
-    count = fields.maybe("num_hidden_layers", most=10_000)
+    count = fields.maybe("num_hidden_layers", most=MOST_LAYERS)
     if count is not None and count != len(found):
         raise fields.refuse("num_hidden_layers", f"{len(found)}, as many as the pattern has letters")
-    if not 0 < len(found) <= 10_000:
-        raise fields.refuse(words, "between 1 and 10000 layers")
+    if not 0 < len(found) <= MOST_LAYERS:
+        raise fields.refuse(words, f"between 1 and {MOST_LAYERS} layers")
     return found
 
 
