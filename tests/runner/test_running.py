@@ -1,5 +1,6 @@
 """What a page's process does: namespace, lines, output in order, and every way of going wrong."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -209,6 +210,27 @@ def test_a_child_process_that_outlives_the_page(faults):
     assert faults(page(code)) == [
         (1, "a child process outlives the page; wait for it in the block")
     ]
+
+
+# Python warns of a fork beside other threads, such as the one that watches the time.
+FORK = "import os, warnings\nwarnings.simplefilter('ignore')\nchild = os.fork()\n"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="found by /proc")
+def test_a_child_process_in_a_session_of_its_own_that_outlives_the_page(faults):
+    code = (
+        "import subprocess\nchild = subprocess.Popen(['sleep', '61.25'], start_new_session=True)\n"
+        "child.__class__.__del__ = lambda self: None"
+    )
+    reason = "a child process outlives the page; wait for it in the block"
+    assert faults(page(code)) == [(1, reason)]
+    _wait(lambda: not [c for c in _commands() if c == b"sleep\x0061.25\x00"])
+
+
+def _commands():
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield file.read_bytes()
 
 
 # Python warns of a fork beside other threads, such as the one that watches the time.
