@@ -109,6 +109,8 @@ READERS = {
     "minimax_m1": "linear:minimax",
     "llama4": "llama4:llama4",
     "llama4_text": "llama4:llama4_text",
+    "gemma3n": "gemma3n:gemma3n",
+    "gemma3n_text": "gemma3n:gemma3n_text",
     "gemma4": "gemma4:gemma4",
     "gemma4_text": "gemma4:gemma4_text",
     "deepseek_v4": "deepseek_v4:deepseek_v4",
