@@ -1,5 +1,8 @@
 """FLOPs against published figures, against loops over every pair, and against each other."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +19,23 @@ def test_vit_base():
     counted = flops(bundled("vit-base-patch16-224"))
     assert counted.per_sequence.total == 35_127_656_448
     assert counted.context == 197
+
+
+# Small models, and the FLOPs that PyTorch's counter sees in one forward pass of the transformers
+# library (5.24). It multiplies whole score matrices, so each layer is charged all T x T pairs.
+LIBRARY = json.loads(Path(__file__).with_name("library_flops.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", LIBRARY, ids=lambda case: case["config"]["model_type"])
+def test_as_many_flops_as_the_library_does(case):
+    model, tokens = read_config(case["config"]), case["tokens"]
+    scores = 0
+    for layer in model.layers + (model.encoder.layers if model.encoder else ()):
+        for mixer in layer.mixers:
+            key = getattr(mixer, "key_width", 0) or mixer.content_width + mixer.rope_width
+            scores += 2 * mixer.heads * (key + mixer.value_width) * tokens * tokens
+    counted = flops(model, tokens, tokens if model.encoder else 0).per_sequence
+    assert counted.matmul + scores == case["total"]
 
 
 def test_gpt_oss_as_torchtitan_counts():
