@@ -37,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(
         # With a name given, argparse need not lay out its help (and import what that takes).
-        title="commands", metavar="COMMAND", required=True, prog="archcards"
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        prog="archcards",
     )
     for name, (define, purpose) in _COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=f"{purpose}.")
@@ -66,19 +69,34 @@ def _refuse(reason: str) -> int:
 
 
 def _ledger(command: argparse.ArgumentParser) -> Run:
-    command.add_argument("model", help="a config.json, a folder with one, - for standard input, "
-                                       "or the name of a bundled model")
+    command.add_argument(
+        "model",
+        help="a config.json, a folder with one, - for standard input, "
+        "or the name of a bundled model",
+    )
     command.add_argument("--context", default="4096", metavar="N[,N...]", help="tokens (4096)")
     command.add_argument("--batch", default="1", metavar="N[,N...]", help="sequences (1)")
-    command.add_argument("--source-length", default="0", metavar="N", help="tokens the encoder reads (0)")
-    command.add_argument("--dtype", default="bf16", help="of the cache: fp32, bf16, fp8, q8_0, ... (bf16)")
+    command.add_argument(
+        "--source-length", default="0", metavar="N", help="tokens the encoder reads (0)"
+    )
+    command.add_argument(
+        "--dtype", default="bf16", help="of the cache: fp32, bf16, fp8, q8_0, ... (bf16)"
+    )
     command.add_argument("--state-dtype", help="of recurrent memory (as --dtype)")
-    command.add_argument("--reserve", choices=("need", "full"), default="need",
-                         help="full: every layer holds the whole context")
+    command.add_argument(
+        "--reserve",
+        choices=("need", "full"),
+        default="need",
+        help="full: every layer holds the whole context",
+    )
     command.add_argument("--ranks", default="1", metavar="N", help="tensor-parallel ranks (1)")
     command.add_argument("--memory", metavar="SIZE", help="what fits in it? such as 80GB or 24GiB")
-    command.add_argument("--flops", choices=("exact", "torchtitan"), default="exact",
-                         help="torchtitan: its training FLOPs too")
+    command.add_argument(
+        "--flops",
+        choices=("exact", "torchtitan"),
+        default="exact",
+        help="torchtitan: its training FLOPs too",
+    )
     command.add_argument("--json", action="store_true", help="one JSON object")
 
     def run(given: argparse.Namespace) -> int:

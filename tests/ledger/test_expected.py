@@ -8,8 +8,11 @@ import pytest
 from archcards.ledger import bundled, bundled_names, cache, parameters, read_config
 from archcards.ledger.bundled import bundled_config
 
-ROWS = list(csv.DictReader(
-    Path(__file__).with_name("expected.tsv").read_text("utf-8").splitlines(), delimiter="\t"))
+ROWS = list(
+    csv.DictReader(
+        Path(__file__).with_name("expected.tsv").read_text("utf-8").splitlines(), delimiter="\t"
+    )
+)
 BEYOND_EVERY_LIMIT = 10**9
 
 
@@ -41,7 +44,8 @@ def test_counts(row):
     }
     expected = {column: number(row, column) for column in found}
     assert {k: found[k] for k, v in expected.items() if v is not None} == {
-        k: v for k, v in expected.items() if v is not None}
+        k: v for k, v in expected.items() if v is not None
+    }
     assert counted.total == counted.text + counted.vision
 
 
@@ -63,14 +67,28 @@ DERIVED = {
     # Windows of 512 in 43 layers; per 4 tokens 512 + 128 in 21 layers; per 128 tokens 512 in 20.
     "deepseek-ai__DeepSeek-V4-Flash": {
         "scalars_per_token": 43 * 512 + 21 * 640 // 4 + 20 * 512 // 128,
-        "scalars_per_token_beyond_limit": 21 * 640 // 4 + 20 * 512 // 128, "limit": 128, "fixed_scalars": 0},
+        "scalars_per_token_beyond_limit": 21 * 640 // 4 + 20 * 512 // 128,
+        "limit": 128,
+        "fixed_scalars": 0,
+    },
     # Encoders decode nothing, so nothing is cached; a bare body has no output table.
     "google-bert__bert-base-uncased": {
-        "scalars_per_token": 0, "fixed_scalars": 0, "output_embedding": 0},
+        "scalars_per_token": 0,
+        "fixed_scalars": 0,
+        "output_embedding": 0,
+    },
     "google__vit-base-patch16-224": {
-        "scalars_per_token": 0, "fixed_scalars": 0, "input_embedding": 0, "output_embedding": 0},
+        "scalars_per_token": 0,
+        "fixed_scalars": 0,
+        "input_embedding": 0,
+        "output_embedding": 0,
+    },
     "google__vit-huge-patch14-224": {
-        "scalars_per_token": 0, "fixed_scalars": 0, "input_embedding": 0, "output_embedding": 0},
+        "scalars_per_token": 0,
+        "fixed_scalars": 0,
+        "input_embedding": 0,
+        "output_embedding": 0,
+    },
 }
 
 

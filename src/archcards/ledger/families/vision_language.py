@@ -7,12 +7,25 @@ from ..fields import Fields
 from . import linear, llama, mixtures
 from ._towers import pixtral, qwen2_5_vision, qwen2_vision, qwen_vision
 
-__all__ = ["mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe",
-           "qwen3_vl", "qwen3_vl_moe"]
+__all__ = [
+    "mistral3",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+]
 
 
-def _joined(fields: Fields, read: Callable[[Fields], Architecture], text_types: tuple[str, ...],
-            tower: Callable[[Fields, int], Tower], *, outer_tie: bool = True) -> Architecture:
+def _joined(
+    fields: Fields,
+    read: Callable[[Fields], Architecture],
+    text_types: tuple[str, ...],
+    tower: Callable[[Fields, int], Tower],
+    *,
+    outer_tie: bool = True,
+) -> Architecture:
     """The text model of `text_config` (or of this very object, as older files have it) and a tower.
 
     `outer_tie`: whether `tie_word_embeddings` counts here rather than inside.
@@ -83,5 +96,10 @@ def mistral3(fields: Fields) -> Architecture:
     fields.skip("projector_hidden_act")
     fields.only("vision_feature_layer", -1)
     bias = fields.flag("multimodal_projector_bias", False)
-    return _joined(fields, dense.ministral3 if newer else llama.mistral, ("mistral", "ministral3"),
-                   lambda vision, hidden: pixtral(vision, hidden, merge, bias), outer_tie=False)
+    return _joined(
+        fields,
+        dense.ministral3 if newer else llama.mistral,
+        ("mistral", "ministral3"),
+        lambda vision, hidden: pixtral(vision, hidden, merge, bias),
+        outer_tie=False,
+    )
