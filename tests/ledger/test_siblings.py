@@ -30,7 +30,7 @@ def test_nearly_every_family_is_compared_with_the_library():
         "minimax_m1",
         "dbrx",
         "gemma3n",
-    }
+    } | set(WRAPPERS)
 
 
 # Fields as the published files have them, with the totals that the published weights have.
@@ -322,6 +322,28 @@ def test_head_width_is_not_hidden_over_heads():
     """Qwen3 4B: 73 728 scalars a token; hidden over heads would give 46 080."""
     architecture = changed("Qwen3-8B", hidden_size=2560, intermediate_size=9728)
     assert cache(architecture, 1).scalars == 73_728
+
+
+WRAPPERS = [name for name, where in READERS.items() if where == "vision_language:text_only"]
+
+
+@pytest.mark.parametrize("model_type", WRAPPERS)
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_text_model_behind_a_tower_that_is_not_counted(model_type, tied):
+    text = bundled_config("Qwen3-0.6B")
+    config = {
+        "model_type": model_type,
+        "text_config": text | {"tie_word_embeddings": not tied},
+        "vision_config": {"model_type": "something", "hidden_size": 32},
+        "tie_word_embeddings": tied,
+        "image_seq_length": 64,
+    }
+    architecture = read_config(config)
+    assert architecture.model_type == model_type
+    assert parameters(architecture).total == 596_049_920 + (0 if tied else 155_582_464)
+    assert any("not counted" in note for note in architecture.notes)
+    with pytest.raises(UnsupportedConfig, match="text_config.model_type: expected a text model"):
+        read_config(config | {"text_config": text | {"model_type": "unknown"}})
 
 
 def test_layers_that_borrow_a_choice_have_no_indexer():

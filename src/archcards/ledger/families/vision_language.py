@@ -15,6 +15,7 @@ __all__ = [
     "qwen3_5_moe",
     "qwen3_vl",
     "qwen3_vl_moe",
+    "text_only",
 ]
 
 
@@ -22,7 +23,7 @@ def _joined(
     fields: Fields,
     read: Callable[[Fields], Architecture],
     text_types: tuple[str, ...],
-    tower: Callable[[Fields, int], Tower],
+    tower: Callable[[Fields, int], Tower] | None,
     *,
     outer_tie: bool = True,
 ) -> Architecture:
@@ -34,10 +35,10 @@ def _joined(
     vision = fields.nested("vision_config")
     inside = text if text is not None else fields
     made = None
-    if vision is not None:
+    if tower is not None and vision is not None:
         made = tower(vision, inside.size("hidden_size"))
         vision.finish()
-    else:
+    elif tower is not None:
         fields.note("the file describes no vision tower: text weights only")
     if text is not None:
         text.text("model_type", text_types[0], text_types)
@@ -84,6 +85,23 @@ def qwen3_5(fields: Fields) -> Architecture:
 def qwen3_5_moe(fields: Fields) -> Architecture:
     """Qwen3.5 with experts."""
     return _joined(fields, linear.qwen3_5_moe_text, ("qwen3_5_moe_text",), qwen_vision)
+
+
+def text_only(fields: Fields) -> Architecture:
+    """A text model of a family read here behind towers that are not counted."""
+    from . import READERS, reader
+
+    text = fields.nested("text_config")
+    if text is None:
+        raise fields.refuse("text_config", "an object with the text model's fields")
+    kind = text.text("model_type")
+    if kind not in READERS or READERS[kind].startswith("vision_language"):
+        raise text.refuse("model_type", "a text model that the ledger reads")
+    # Nothing here but the tie reaches the text model.
+    fields.skip(*(name for name in fields.values if name != "vision_config"))
+    fields.nested("vision_config")
+    fields.note("the vision tower and its projector are not counted: text weights only")
+    return _joined(fields, reader(kind), (kind,), None)
 
 
 def mistral3(fields: Fields) -> Architecture:
