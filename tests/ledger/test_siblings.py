@@ -449,6 +449,11 @@ def test_a_body_without_head():
             "sliding_window: expected a window",
         ),
         ("DeepSeek-V3.2", {"q_lora_rank": None}, "q_lora_rank: expected a rank"),
+        ("Qwen3-8B", {"is_encoder_decoder": True}, "is_encoder_decoder: expected false"),
+        ("Qwen3-8B", {"pruned_heads": {"0": [1]}}, "pruned_heads: expected no such field"),
+        ("gemma-4-E2B", {"architectures": ["Gemma4ForSequenceClassification"]}, "architectures"),
+        ("Qwen3.5-27B", {"architectures": ["Qwen3_5ForTokenClassification"]}, "architectures"),
+        ("vit-base", {"image_size": 10**9}, "image_size: expected a whole number of at least 1"),
         ("DeepSeek-V3.2", {"index_topk_pattern": "FS"}, "index_topk_pattern: expected 61 letters"),
         (
             "DeepSeek-V3.2",

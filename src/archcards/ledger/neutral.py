@@ -9,8 +9,8 @@ NEUTRAL = frozenset(
     model_type architectures transformers_version torch_dtype dtype auto_map name_or_path
     _name_or_path _commit_hash return_dict return_dict_in_generate output_hidden_states
     output_attentions use_return_dict use_cache is_encoder_decoder is_decoder
-    cross_attention_hidden_size chunk_size_feed_forward torchscript use_bfloat16 tf_legacy_loss
-    pruned_heads problem_type id2label label2id num_labels task_specific_params tokenizer_class
+    chunk_size_feed_forward torchscript use_bfloat16 tf_legacy_loss
+    problem_type id2label label2id num_labels task_specific_params tokenizer_class
     tokenizer_model prefix bad_words_ids begin_suppress_tokens suppress_tokens
     bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id mask_token_id unk_token_id
     decoder_start_token_id forced_bos_token_id forced_eos_token_id image_token_id

@@ -134,6 +134,8 @@ def read_config(config: str | os.PathLike | Mapping[str, object]) -> Architectur
             f"models --families lists them), came {shown(model_type)}"
         )
     architecture = reader(model_type)(fields)
+    if architecture.encoder is None:
+        fields.only("is_encoder_decoder", False)
     fields.finish()
     return architecture._replace(
         model_type=model_type, notes=tuple(dict.fromkeys((*architecture.notes, *fields.notes)))

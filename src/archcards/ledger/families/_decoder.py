@@ -10,6 +10,7 @@ __all__ = [
     "Widths",
     "architecture_class",
     "assemble",
+    "has_head",
     "head_widths",
     "reaches",
     "tied_table",

@@ -12,7 +12,7 @@ from ..architecture import (
 )
 from ..fields import Fields
 from ._blocks import dense, experts, gated, layer_norm, linear, rms_norm
-from ._decoder import assemble, tied_table
+from ._decoder import assemble, has_head, tied_table
 from .llama import pre_norms
 from .mixtures import chosen
 
@@ -274,6 +274,6 @@ def kimi_k25(fields: Fields) -> Architecture:
         "mm_tokens_per_image",
         "video_placeholder",
     )
-    found = deepseek(text, dense_default=3, head=True)
+    found = deepseek(text, dense_default=3, head=has_head(fields))
     text.finish()
     return found

@@ -9,6 +9,10 @@ from ._towers import ALL, patch_embedding
 __all__ = ["bert", "deit", "roberta", "vit"]
 
 
+LONGEST_SIDE = 100_000
+"""Pixels of an image, so that its sequence stays a length that can be counted with."""
+
+
 def _post_norm_layers(fields: Fields, hidden: int) -> tuple[Layer, ...]:
     heads = fields.size("num_attention_heads")
     width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
@@ -97,9 +101,9 @@ def roberta(fields: Fields) -> Architecture:
 
 def _pair(fields: Fields, name: str, default: int) -> tuple[int, int]:
     if isinstance(fields.values.get(name), (list, tuple)):
-        height, width = fields.sizes(name, 2, least=1)
+        height, width = fields.sizes(name, 2, least=1, most=LONGEST_SIDE)
         return height, width
-    return (fields.size(name, default),) * 2
+    return (fields.size(name, default, most=LONGEST_SIDE),) * 2
 
 
 def _labels(fields: Fields) -> int | None:

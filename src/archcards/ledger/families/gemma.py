@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ..architecture import Architecture, Layer, Reach, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, gated, rms_norm
-from ._decoder import assemble, head_widths, reaches, tied_table
+from ._decoder import assemble, has_head, head_widths, reaches, tied_table
 from ._towers import siglip
 from .llama import head_norms, pre_norms
 
@@ -141,6 +141,6 @@ def gemma3(fields: Fields) -> Architecture:
             ),
         )
         fields.note(f"an image is {tokens} tokens of the text model")
-    inner = gemma3_text(text, head=True, vision=tower)
+    inner = gemma3_text(text, head=has_head(fields), vision=tower)
     text.finish()
     return inner

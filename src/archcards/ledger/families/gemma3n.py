@@ -3,7 +3,7 @@
 from ..architecture import Architecture, Layer, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, gated, linear, rms_norm, vector
-from ._decoder import assemble, head_widths, reaches, tied_table
+from ._decoder import assemble, has_head, head_widths, reaches, tied_table
 from .gemma import sandwich_norms
 from .llama import head_norms
 
@@ -115,6 +115,6 @@ def gemma3n(fields: Fields) -> Architecture:
     fields.note(
         "the vision and audio towers and their projectors are not counted: text weights only"
     )
-    found = gemma3n_text(text, head=True)
+    found = gemma3n_text(text, head=has_head(fields))
     text.finish()
     return found

@@ -3,7 +3,7 @@
 from ..architecture import Architecture, Experts, Layer, Reach, Tensor, Tower
 from ..fields import Fields
 from ._blocks import attention, dense, experts, gated, linear, rms_norm, vector
-from ._decoder import FULL, assemble, tied_table
+from ._decoder import FULL, assemble, has_head, tied_table
 from ._towers import gemma4_vision
 from .gemma import sandwich_norms
 from .llama import head_norms
@@ -191,6 +191,6 @@ def gemma4(fields: Fields) -> Architecture:
     if fields.nested("audio_config") is not None:
         fields.note("audio_config: the audio tower is not counted")
     fields.skip("vision_soft_tokens_per_image")
-    found = gemma4_text(text, tied=True, head=True, tower=tower)
+    found = gemma4_text(text, tied=True, head=has_head(fields), tower=tower)
     text.finish()
     return found

@@ -3,7 +3,7 @@
 from ..architecture import Architecture, Layer, Reach, Tower
 from ..fields import Fields
 from ._blocks import attention, dense, experts, gated, rms_norm
-from ._decoder import FULL, assemble, head_widths, tied_table
+from ._decoder import FULL, assemble, has_head, head_widths, tied_table
 from ._towers import llama4_vision
 from .llama import pre_norms
 from .mixtures import chosen
@@ -95,6 +95,6 @@ def llama4(fields: Fields) -> Architecture:
     tower = llama4_vision(vision, text.size("hidden_size")) if vision is not None else None
     if tower is None:
         fields.note("the file describes no vision tower: text weights only")
-    found = llama4_text(text, head=True, tower=tower)
+    found = llama4_text(text, head=has_head(fields), tower=tower)
     text.finish()
     return found

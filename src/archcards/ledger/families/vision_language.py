@@ -42,7 +42,8 @@ def _joined(
         fields.note("the file describes no vision tower: text weights only")
     if text is not None:
         text.text("model_type", text_types[0], text_types)
-        values = {name: value for name, value in text.values.items() if name != "architectures"}
+        values = dict(text.values)
+        values["architectures"] = fields.raw("architectures")
         given = fields.raw("tie_word_embeddings")
         if given is not None:
             if not outer_tie and given != text.values.get("tie_word_embeddings", False):
