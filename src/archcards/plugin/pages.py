@@ -12,7 +12,10 @@ from archcards.evidence.sources import Source
 from . import render
 from .book import Address, BookPage
 
-__all__ = ["bibliography", "card", "cards_index", "evidence_index", "sources_switch"]
+__all__ = ["bibliography", "card", "cards_index", "chapters_index", "evidence_index", "quotes_index", "sources_switch"]
+
+Place = Callable[[BookPage, str], str]
+"""Fills in the facts of a page."""
 
 _FIELDS = {
     "changed_component": "What changes",
@@ -34,7 +37,7 @@ def card(card: Card, *, href: str = "", name: str = "") -> str:
         rows.append(f"<dt>{label}</dt><dd{boundary}>{render.inline(getattr(card, field))}</dd>")
     anchor = f' id="{escape(name)}"' if name else ""
     return (
-        f'<section class="ac-card"{anchor} aria-label="Architecture card">'
+        f'<section class="ac-card"{anchor} aria-label="Card: {escape(card.name)}">'
         f'<p class="ac-card__name">{title}</p><dl>{"".join(rows)}</dl></section>'
     )
 
@@ -48,7 +51,7 @@ def sources_switch() -> str:
 
 
 def cards_index(
-    pages: Iterable[BookPage], address: Address, place: Callable[[BookPage, str], str]
+    pages: Iterable[BookPage], address: Address, place: Place
 ) -> str:
     """All cards; their facts are those of their own pages, so `place` fills them in here."""
     return "\n".join(
@@ -56,6 +59,20 @@ def cards_index(
         for page in pages
         if page.proved.card
     )
+
+
+def chapters_index(parts: Iterable[tuple[str, Sequence[tuple[str, str, BookPage]]]], place: Place) -> str:
+    """A map of the book: the chapters of each part by title and address, and what each one changes."""
+    sections = []
+    for part, chapters in parts:
+        rows = "".join(
+            f'<li><a href="{escape(href)}">{escape(title)}</a> '
+            f"{place(page, render.inline(page.proved.card.changed_component))}</li>"
+            for title, href, page in chapters
+            if page.proved.card
+        )
+        sections.append(f'<section class="ac-part"><h3>{escape(part)}</h3><ul>{rows}</ul></section>')
+    return f'<div class="ac-map">{"".join(sections)}</div>'
 
 
 def bibliography(sources: Iterable[Source]) -> str:
@@ -79,7 +96,7 @@ def bibliography(sources: Iterable[Source]) -> str:
 def evidence_index(
     pages: Iterable[BookPage],
     address: Address,
-    place: Callable[[BookPage, str], str],
+    place: Place,
     title: Callable[[BookPage], str],
 ) -> str:
     """Everything that the site states and computed, page by page."""
@@ -88,6 +105,18 @@ def evidence_index(
         for page in pages
         if page.proved.events
     )
+
+
+def quotes_index(sources: Iterable[Source]) -> str:
+    """The numbers that the book quotes, each with its source."""
+    rows = "".join(
+        f'<tr><th scope="row"><code>{escape(source.key)}.{escape(quote.name)}</code></th>'
+        f"<td>{escape(str(quote.value))} {escape(quote.unit or '')}</td>"
+        f'<td><a href="{escape(source.url)}">{escape(source.title)}</a>, {escape(quote.where)}</td></tr>'
+        for source in sources
+        for quote in source.quotes.values()
+    )
+    return _listing("Quoted numbers", ("Name", "Value", "Printed in"), rows, "all pages") if rows else ""
 
 
 def _evidence_of(page: BookPage, address: Address, title: str) -> str:
@@ -137,7 +166,7 @@ def _evidence_of(page: BookPage, address: Address, title: str) -> str:
 def _listing(name: str, columns: Sequence[str], rows: str, title: str) -> str:
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     return (
-        f'<div class="ac-table" role="region" tabindex="0" aria-label="{escape(name)}: {escape(title)}">'
+        f'<div class="ac-table" role="group" tabindex="0" aria-label="{escape(name)}: {escape(title)}">'
         f'<table class="ac-paper"><caption>{name}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
 

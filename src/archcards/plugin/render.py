@@ -293,7 +293,7 @@ def _table(table: Table, anchor: str) -> str:
                 cells.append(f'<td class="ac-{kind}">{inline(cell)}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return (
-        f'<div class="ac-table" id="{anchor}" role="region" tabindex="0" '
+        f'<div class="ac-table" id="{anchor}" role="group" tabindex="0" '
         f'aria-label="{escape(_spoken(table.caption))}"><table class="ac-paper"><caption>{inline(table.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )

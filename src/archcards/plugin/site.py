@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from mkdocs.config.base import Config
-from mkdocs.config.config_options import Type
+from mkdocs.config.config_options import ExtraScriptValue, Type
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, event_priority
@@ -28,7 +28,7 @@ from archcards.evidence.book import Verdict
 from archcards.evidence.memory import Memory
 from archcards.evidence.problem import Problem
 
-from . import facts, fonts, links, mathematics, pages, policy, published, render, swap
+from . import access, facts, fonts, links, mathematics, pages, policy, published, render, swap
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .markup import tokens
@@ -36,6 +36,7 @@ from .markup import tokens
 __all__ = ["ArchitectureCards", "NotProved"]
 
 THEME = Path(__file__).with_name("theme")
+SCRIPT = "assets/javascripts/archcards.js"
 STYLES = "assets/stylesheets/archcards.css"
 INLINE_STYLES = "assets/stylesheets/inline.css"
 FONT = "assets/fonts/stix-two-math.woff2"
@@ -90,6 +91,7 @@ class ArchitectureCards(BasePlugin[Options]):
         self.problems += self.book.verdict.problems
         config.theme.dirs.insert(0, str(THEME))
         config.extra_css[:] = [STYLES, INLINE_STYLES, *config.extra_css]
+        config.extra_javascript[:] = [ExtraScriptValue(SCRIPT), *config.extra_javascript]
         install(lambda: self.current)
         return config
 
@@ -163,9 +165,10 @@ class ArchitectureCards(BasePlugin[Options]):
         if page.title:
             page.title = facts.plain(str(page.title), values)
         _rename(page.toc, values)
-        return self.listings.put_aside(html)
+        return self.listings.put_aside(access.reachable_tables(html))
 
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
+        self.nav = nav
         order = {page.file.src_uri: place for place, page in enumerate(nav.pages)}
         self.book = self.book.in_order(lambda name: (order.get(name, len(order)), name))
         return nav
@@ -188,13 +191,23 @@ class ArchitectureCards(BasePlugin[Options]):
                 named = other.page.title if other and other.page else None
                 return facts.plain(str(named or target.stem), target.values())
 
+            def parts(address=address, title=title):
+                """The parts of the book that the menu has, with their chapters."""
+                for section in self.nav.items:
+                    inside = [self.book.pages.get(page.file.src_uri) for page in section.children or () if page.is_page]
+                    chapters = [(title(one), address(one, ""), one) for one in inside if one and one.proved.card]
+                    if chapters:
+                        yield section.title, chapters
+
             proved = self.book.pages.values()
             lists = {
                 "cards": lambda: pages.cards_index(proved, address, place),
+                "chapters": lambda: pages.chapters_index(parts(address, title), place),
                 "evidence": lambda: pages.evidence_index(proved, address, place, title),
+                "quotes": lambda: pages.quotes_index(self.book.verdict.sources.values()),
             }
             page.content = re.sub(
-                r'<div data-ac="(cards|evidence)"></div>',
+                r'<div data-ac="(\w+)"></div>',
                 lambda found, lists=lists: lists[found[1]](),
                 page.content,
             )
@@ -220,7 +233,7 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def _finished(self, output: str) -> str:
         """The last changes that every page has in common."""
-        output = mathematics.typeset(output)
+        output = access.named(mathematics.typeset(output))
         output = mathematics.typeset_navigation(output)
         self.characters |= mathematics.code_points(output)
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
