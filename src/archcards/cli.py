@@ -37,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(
         # With a name given, argparse need not lay out its help (and import what that takes).
-        title="commands", metavar="COMMAND", required=True, prog="archcards"
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        prog="archcards",
     )
     for name, (define, purpose) in _COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=f"{purpose}.")
@@ -66,19 +69,34 @@ def _refuse(reason: str) -> int:
 
 
 def _ledger(command: argparse.ArgumentParser) -> Run:
-    command.add_argument("model", help="a config.json, a folder with one, - for standard input, "
-                                       "or the name of a bundled model")
+    command.add_argument(
+        "model",
+        help="a config.json, a folder with one, - for standard input, "
+        "or the name of a bundled model",
+    )
     command.add_argument("--context", default="4096", metavar="N[,N...]", help="tokens (4096)")
     command.add_argument("--batch", default="1", metavar="N[,N...]", help="sequences (1)")
-    command.add_argument("--source-length", default="0", metavar="N", help="tokens the encoder reads (0)")
-    command.add_argument("--dtype", default="bf16", help="of the cache: fp32, bf16, fp8, q8_0, ... (bf16)")
+    command.add_argument(
+        "--source-length", default="0", metavar="N", help="tokens the encoder reads (0)"
+    )
+    command.add_argument(
+        "--dtype", default="bf16", help="of the cache: fp32, bf16, fp8, q8_0, ... (bf16)"
+    )
     command.add_argument("--state-dtype", help="of recurrent memory (as --dtype)")
-    command.add_argument("--reserve", choices=("need", "full"), default="need",
-                         help="full: every layer holds the whole context")
+    command.add_argument(
+        "--reserve",
+        choices=("need", "full"),
+        default="need",
+        help="full: every layer holds the whole context",
+    )
     command.add_argument("--ranks", default="1", metavar="N", help="tensor-parallel ranks (1)")
     command.add_argument("--memory", metavar="SIZE", help="what fits in it? such as 80GB or 24GiB")
-    command.add_argument("--flops", choices=("exact", "torchtitan"), default="exact",
-                         help="torchtitan: its training FLOPs too")
+    command.add_argument(
+        "--flops",
+        choices=("exact", "torchtitan"),
+        default="exact",
+        help="torchtitan: its training FLOPs too",
+    )
     command.add_argument("--json", action="store_true", help="one JSON object")
 
     def run(given: argparse.Namespace) -> int:
@@ -178,9 +196,33 @@ def _check(command: argparse.ArgumentParser) -> Run:
     return run
 
 
-def _not_yet(command: argparse.ArgumentParser) -> Run:
+def _conform(command: argparse.ArgumentParser) -> Run:
+    command.add_argument("mechanism", nargs="?", help="such as delta_rule")
+    command.add_argument("function", nargs="?", metavar="MODULE:FUNCTION",
+                         help="or FILE.py:FUNCTION; an adapter file may name it")
+    command.add_argument("--list", action="store_true", help="the mechanisms, with their parameters")
+    command.add_argument("--adapter", metavar="FILE", help="a TOML file with what the options say")
+    command.add_argument("--names", action="append", metavar="OURS=THEIRS[,...]",
+                         help="parameters, such as log_decay=g")
+    command.add_argument("--axes", action="append", metavar="[NAME=]LAYOUT",
+                         help='their order, such as "batch time head"')
+    command.add_argument("--each", metavar="AXES", help="axes that the function does not have")
+    command.add_argument("--returns", metavar="NAMES", help="what it returns, _ for what is not compared")
+    command.add_argument("--arrays", choices=("numpy", "torch"), help="(numpy)")
+    command.add_argument("--dtype", choices=("float64", "float32", "bfloat16"), help="(float64)")
+    command.add_argument("--where", action="append", metavar="NAME=VALUE",
+                         help="an option that is built in, such as normalise=true")
+    command.add_argument("--extra", action="append", metavar="NAME=VALUE", help="an argument of its own")
+    command.add_argument("--follows", action="append", metavar="CONTROL",
+                         help="a convention that is no difference (at most two)")
+
     def run(given: argparse.Namespace) -> int:
-        raise BadInput("this command is not written yet")
+        from . import conform_command
+
+        try:
+            return conform_command.run(given)
+        except ValueError as error:
+            raise BadInput(error) from None
 
     return run
 
@@ -191,7 +233,7 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
     "models": (_models, "the bundled models, one a line"),
     "report": (_report, "one of the two reports, as JSON"),
     "check": (_check, "run chapters without building the site"),
-    "conform": (_not_yet, "which convention does an implementation follow?"),
+    "conform": (_conform, "which convention does an implementation follow?"),
     "build": (_build, "build and prove the site"),
     "serve": (_serve, "serve the site while writing"),
 }

@@ -27,14 +27,16 @@ def simulated(architecture, tokens, source=0):
                 for token in range(source if mixer.cross else tokens):
                     held.append(token)
                     if mixer.reach.kind in ("window", "chunk"):
-                        held = held[-mixer.reach.size:]
+                        held = held[-mixer.reach.size :]
                 total += row * len(held)
             elif isinstance(mixer, LatentAttention):
                 total += tokens * (mixer.latent_width + mixer.rope_width)
                 total += tokens * mixer.indexer.width if mixer.indexer else 0
             elif isinstance(mixer, CompressedAttention):
                 total += min(tokens, mixer.window) * mixer.width
-                finished = sum((t + 1) % mixer.stride == 0 for t in range(tokens)) if mixer.stride else 0
+                finished = (
+                    sum((t + 1) % mixer.stride == 0 for t in range(tokens)) if mixer.stride else 0
+                )
                 total += finished * (mixer.width + (mixer.indexer.width if mixer.indexer else 0))
             else:
                 total += mixer.heads * mixer.key_width * mixer.value_width
@@ -61,14 +63,17 @@ def test_terms_add_up(name, context, source):
     assert kept.bytes == 2 * total
 
 
-@pytest.mark.parametrize("name, context, options, expected", [
-    # Calculators and bug reports had these wrong; see the cases' models for the reason.
-    ("deepseek-ai/DeepSeek-V3", 65536, {"dtype": "int4"}, 35136 * 65536 // 2),
-    ("openai/gpt-oss-120b", 1, {}, 73728),
-    ("deepseek-ai/DeepSeek-V4-Flash", 32768, {}, 231_079_936),
-    ("tiiuae/falcon-7b", 1000, {}, 4096 * 1000 * 2),
-    ("google/gemma-4-E2B", 10**6, {}, 2 * (3072 * 10**6 + 6144 * 512)),
-])
+@pytest.mark.parametrize(
+    "name, context, options, expected",
+    [
+        # Calculators and bug reports had these wrong; see the cases' models for the reason.
+        ("deepseek-ai/DeepSeek-V3", 65536, {"dtype": "int4"}, 35136 * 65536 // 2),
+        ("openai/gpt-oss-120b", 1, {}, 73728),
+        ("deepseek-ai/DeepSeek-V4-Flash", 32768, {}, 231_079_936),
+        ("tiiuae/falcon-7b", 1000, {}, 4096 * 1000 * 2),
+        ("google/gemma-4-E2B", 10**6, {}, 2 * (3072 * 10**6 + 6144 * 512)),
+    ],
+)
 def test_bytes(name, context, options, expected):
     assert cache(MODELS[name], context, **options).bytes == expected
 
@@ -121,8 +126,10 @@ def test_ranks_divide_recurrent_memory():
     assert half.fixed_scalars * 2 == whole.fixed_scalars
 
 
-@pytest.mark.parametrize("form, bits", [("q8_0", 8.5), ("q4_0", 4.5), ("mxfp4", 4.25), ("nvfp4", 4.5),
-                                        ("mxfp8", 8.25), ("fp32", 32)])
+@pytest.mark.parametrize(
+    "form, bits",
+    [("q8_0", 8.5), ("q4_0", 4.5), ("mxfp4", 4.25), ("nvfp4", 4.5), ("mxfp8", 8.25), ("fp32", 32)],
+)
 def test_block_scales(form, bits):
     assert cache(bundled("Qwen3-8B"), 100, dtype=form).bytes == 73728 * 100 * bits / 8
 
@@ -140,7 +147,12 @@ def test_memory_has_its_own_format():
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.sampled_from(DECODERS), st.integers(0, 10**12), st.integers(1, 50), st.sampled_from(sorted(FORMATS)))
+@given(
+    st.sampled_from(DECODERS),
+    st.integers(0, 10**12),
+    st.integers(1, 50),
+    st.sampled_from(sorted(FORMATS)),
+)
 def test_the_largest_context_is_the_exact_inverse(name, memory, batch, form):
     model = MODELS[name]
     found = largest_context(model, memory, batch, dtype=form)
@@ -160,12 +172,22 @@ def test_the_largest_batch_is_the_exact_inverse(name, memory, context):
     assert found * cache(model, context).bytes <= memory < (found + 1) * cache(model, context).bytes
 
 
-@pytest.mark.parametrize("arguments, options, name", [
-    ((0,), {}, "context"), ((10**30,), {}, "context"), ((1.0,), {}, "context"), ((True,), {}, "context"),
-    (("8",), {}, "context"), ((1, 0), {}, "batch"), ((1, 1, -1), {}, "source_length"),
-    ((1,), {"dtype": "bf17"}, "dtype"), ((1,), {"state_dtype": 8}, "state_dtype"),
-    ((1,), {"reserve": "half"}, "reserve"), ((1,), {"ranks": 0}, "ranks"),
-])
+@pytest.mark.parametrize(
+    "arguments, options, name",
+    [
+        ((0,), {}, "context"),
+        ((10**30,), {}, "context"),
+        ((1.0,), {}, "context"),
+        ((True,), {}, "context"),
+        (("8",), {}, "context"),
+        ((1, 0), {}, "batch"),
+        ((1, 1, -1), {}, "source_length"),
+        ((1,), {"dtype": "bf17"}, "dtype"),
+        ((1,), {"state_dtype": 8}, "state_dtype"),
+        ((1,), {"reserve": "half"}, "reserve"),
+        ((1,), {"ranks": 0}, "ranks"),
+    ],
+)
 def test_refuses(arguments, options, name):
     with pytest.raises(ValueError, match=f"^{name}: expected .* came"):
         cache(bundled("Qwen3-8B"), *arguments, **options)

@@ -30,6 +30,7 @@ def run(capsys):
 @pytest.fixture
 def refused(run):
     """Runs bad input: status 2 and one line, which is returned."""
+
     def refused(*arguments):
         status, out, err = run(*arguments)
         assert (status, out) == (2, "")
@@ -55,7 +56,9 @@ def test_json_of_every_model(run, name):
     assert sum(parameters["components"].values()) == parameters["total"]
     text = bundled_config(name)
     text = text.get("text_config", text)
-    layers = next(text[field] for field in ("num_hidden_layers", "n_layer", "num_layers") if field in text)
+    layers = next(
+        text[field] for field in ("num_hidden_layers", "n_layer", "num_layers") if field in text
+    )
     assert sum(layer["count"] for layer in record["layers"]) == layers
 
 
@@ -68,15 +71,35 @@ def test_the_table_of_every_model_fits_80_columns(run, name):
 
 
 def test_options(run):
-    status, out, _ = run("ledger", "gpt-oss-120b", "--json", "--context", "4096,8192", "--batch", "1,2",
-                         "--dtype", "fp8", "--flops", "torchtitan", "--memory", "1.5GiB", "--ranks", "2",
-                         "--reserve", "full")
+    status, out, _ = run(
+        "ledger",
+        "gpt-oss-120b",
+        "--json",
+        "--context",
+        "4096,8192",
+        "--batch",
+        "1,2",
+        "--dtype",
+        "fp8",
+        "--flops",
+        "torchtitan",
+        "--memory",
+        "1.5GiB",
+        "--ranks",
+        "2",
+        "--reserve",
+        "full",
+    )
     record = json.loads(out)
     VALID.validate(record)
     assert status == 0
     assert record["flops"]["training_per_token"]["torchtitan"] == 34_534_221_696
     assert [(one["context"], one["batch"]) for one in record["sweep"]] == [
-        (4096, 1), (4096, 2), (8192, 1), (8192, 2)]
+        (4096, 1),
+        (4096, 2),
+        (8192, 1),
+        (8192, 2),
+    ]
     assert record["sweep"][-1]["bytes"] == 36864 // 2 * 8192 * 2
     assert record["fits"]["memory"] == 3 * 2**29
     assert record["fits"]["largest_context"] == 3 * 2**29 // (36864 // 2)
@@ -96,15 +119,24 @@ def test_standard_input(run, monkeypatch):
 
 def test_a_file_and_its_folder(run, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(bundled_config("gpt2")))
-    outs = [json.loads(run("ledger", path, "--json")[1]) for path in (tmp_path, tmp_path / "config.json")]
+    outs = [
+        json.loads(run("ledger", path, "--json")[1])
+        for path in (tmp_path, tmp_path / "config.json")
+    ]
     assert outs[0]["parameters"] == outs[1]["parameters"]
 
 
-@pytest.mark.parametrize("given, name", [
-    ("mixtral", "mistralai/Mixtral-8x7B-v0.1"), ("QWEN3 0.6b", "Qwen/Qwen3-0.6B"),
-    ("openai__gpt-oss-120b", "openai/gpt-oss-120b"), ("gpt2", "openai-community/gpt2"),
-    ("deepseek-v3", "deepseek-ai/DeepSeek-V3"), ("Meta-Llama-3.1-8B", "meta-llama/Meta-Llama-3.1-8B"),
-])
+@pytest.mark.parametrize(
+    "given, name",
+    [
+        ("mixtral", "mistralai/Mixtral-8x7B-v0.1"),
+        ("QWEN3 0.6b", "Qwen/Qwen3-0.6B"),
+        ("openai__gpt-oss-120b", "openai/gpt-oss-120b"),
+        ("gpt2", "openai-community/gpt2"),
+        ("deepseek-v3", "deepseek-ai/DeepSeek-V3"),
+        ("Meta-Llama-3.1-8B", "meta-llama/Meta-Llama-3.1-8B"),
+    ],
+)
 def test_forgiving_names(run, given, name):
     assert json.loads(run("ledger", given, "--json")[1])["model"] == name
 
@@ -127,29 +159,35 @@ def test_suggestions(refused):
     assert "archcards models" in refused("ledger", "zzzzzzzzzzzzz")
 
 
-@pytest.mark.parametrize("content, expected", [
-    (b"", "came an empty file"),
-    (b" \n", "came an empty file"),
-    (b"{", "line 1, column 2"),
-    (b"\xff\xfe{}", "UTF-8"),
-    (b"[1]", "expected a JSON object, came a list of 1"),
-    (b"3", "expected a JSON object, came 3"),
-    (b'"llama"', "expected a JSON object"),
-    (b"null", "came null"),
-    (b'{"model_type": "llama", "model_type": "llama"}', "'model_type' twice"),
-    (b'{"model_type": "llama", "rms_norm_eps": NaN}', "came NaN"),
-    (b'{"model_type": "llama", "rms_norm_eps": -Infinity}', "came -Infinity"),
-    (b'{"model_type": "llama", "rms_norm_eps": 1e999}', "came 1e999"),
-    (b'{"model_type": "llama", "vocab_size": ' + b"9" * 5000 + b"}", "thousands of digits"),
-    (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
-    (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
-    (b"{}", "model_type: expected the name of a model family, came nothing"),
-    (b'{"model_type": null}', "model_type"),
-    (b'{"model_type": 3}', "model_type: expected a string, came 3"),
-    (b'{"model_type": "no\\nsuch"}', "model_type: expected a family"),
-    (b'{"model_type": "' + b"x" * 10_000 + b'"}', "model_type: expected a family"),
-    (b'{"model_type": "llama"}', "hidden_size: expected a whole number of at least 1, came nothing"),
-])
+@pytest.mark.parametrize(
+    "content, expected",
+    [
+        (b"", "came an empty file"),
+        (b" \n", "came an empty file"),
+        (b"{", "line 1, column 2"),
+        (b"\xff\xfe{}", "UTF-8"),
+        (b"[1]", "expected a JSON object, came a list of 1"),
+        (b"3", "expected a JSON object, came 3"),
+        (b'"llama"', "expected a JSON object"),
+        (b"null", "came null"),
+        (b'{"model_type": "llama", "model_type": "llama"}', "'model_type' twice"),
+        (b'{"model_type": "llama", "rms_norm_eps": NaN}', "came NaN"),
+        (b'{"model_type": "llama", "rms_norm_eps": -Infinity}', "came -Infinity"),
+        (b'{"model_type": "llama", "rms_norm_eps": 1e999}', "came 1e999"),
+        (b'{"model_type": "llama", "vocab_size": ' + b"9" * 5000 + b"}", "thousands of digits"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
+        (b"{}", "model_type: expected the name of a model family, came nothing"),
+        (b'{"model_type": null}', "model_type"),
+        (b'{"model_type": 3}', "model_type: expected a string, came 3"),
+        (b'{"model_type": "no\\nsuch"}', "model_type: expected a family"),
+        (b'{"model_type": "' + b"x" * 10_000 + b'"}', "model_type: expected a family"),
+        (
+            b'{"model_type": "llama"}',
+            "hidden_size: expected a whole number of at least 1, came nothing",
+        ),
+    ],
+)
 def test_bad_files(refused, tmp_path, content, expected):
     path = tmp_path / "config.json"
     path.write_bytes(content)
@@ -171,25 +209,36 @@ def test_missing_files_and_folders(refused, tmp_path):
     refused("ledger", "")
 
 
-@pytest.mark.parametrize("field, value, expected", [
-    ("hidden_size", -1, "hidden_size: expected a whole number of at least 1, came -1"),
-    ("hidden_size", 0, "hidden_size: expected a whole number of at least 1, came 0"),
-    ("hidden_size", 4096.0, "came 4096.0"),
-    ("hidden_size", True, "came true"),
-    ("hidden_size", "4096", "came '4096'"),
-    ("hidden_size", None, "came null"),
-    ("hidden_size", [4096], "came a list of 1"),
-    ("hidden_size", 10**30, "at most 1000000000000"),
-    ("hidden_size", 4097, "num_attention_heads: expected a divisor of the hidden size, 4097, came 32"),
-    ("num_hidden_layers", 10**9, "num_hidden_layers"),
-    ("num_key_value_heads", 7, "num_key_value_heads: expected a divisor of num_attention_heads, 32, came 7"),
-    ("tie_word_embeddings", "no", "tie_word_embeddings: expected true or false, came 'no'"),
-    ("num_experts", 8, "num_experts: expected no such field"),
-    ("layer_types", ["full_attention"], "layer_types"),
-    ("architectures", ["LlamaForSequenceClassification"], "architectures"),
-    ("architectures", [3], "architectures"),
-    ("architectures", "Llama", "architectures: expected a list"),
-])
+@pytest.mark.parametrize(
+    "field, value, expected",
+    [
+        ("hidden_size", -1, "hidden_size: expected a whole number of at least 1, came -1"),
+        ("hidden_size", 0, "hidden_size: expected a whole number of at least 1, came 0"),
+        ("hidden_size", 4096.0, "came 4096.0"),
+        ("hidden_size", True, "came true"),
+        ("hidden_size", "4096", "came '4096'"),
+        ("hidden_size", None, "came null"),
+        ("hidden_size", [4096], "came a list of 1"),
+        ("hidden_size", 10**30, "at most 1000000000000"),
+        (
+            "hidden_size",
+            4097,
+            "num_attention_heads: expected a divisor of the hidden size, 4097, came 32",
+        ),
+        ("num_hidden_layers", 10**9, "num_hidden_layers"),
+        (
+            "num_key_value_heads",
+            7,
+            "num_key_value_heads: expected a divisor of num_attention_heads, 32, came 7",
+        ),
+        ("tie_word_embeddings", "no", "tie_word_embeddings: expected true or false, came 'no'"),
+        ("num_experts", 8, "num_experts: expected no such field"),
+        ("layer_types", ["full_attention"], "layer_types"),
+        ("architectures", ["LlamaForSequenceClassification"], "architectures"),
+        ("architectures", [3], "architectures"),
+        ("architectures", "Llama", "architectures: expected a list"),
+    ],
+)
 def test_bad_fields(refused, tmp_path, field, value, expected):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**bundled_config("Meta-Llama-3.1-8B"), field: value}))
@@ -204,42 +253,86 @@ def test_the_path_of_a_nested_field(refused, tmp_path):
     assert "text_config.layer_types[3]: expected one of" in refused("ledger", path)
     config["text_config"]["layer_types"] = ["full_attention"]
     path.write_text(json.dumps(config))
-    assert "text_config.layer_types: expected a list of 35 items, came a list of 1" in refused("ledger", path)
+    assert "text_config.layer_types: expected a list of 35 items, came a list of 1" in refused(
+        "ledger", path
+    )
 
 
-@pytest.mark.parametrize("arguments", [
-    ("--context", "0"), ("--context", str(10**30)), ("--context", "-1"), ("--context", "4k"),
-    ("--context", ""), ("--context", "1,,2"), ("--context", "9" * 5000), ("--context", "٣"),
-    ("--context", ",".join("1" * 100)),
-    ("--batch", "0"), ("--batch", "1.5"), ("--source-length", "-3"), ("--dtype", "float"),
-    ("--state-dtype", "?"), ("--reserve", "all"), ("--ranks", "3"), ("--ranks", "0"),
-    ("--memory", "80 apples"), ("--memory", ""), ("--memory", "1e9"), ("--flops", "mine"), ("--nonsense",),
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--context", "0"),
+        ("--context", str(10**30)),
+        ("--context", "-1"),
+        ("--context", "4k"),
+        ("--context", ""),
+        ("--context", "1,,2"),
+        ("--context", "9" * 5000),
+        ("--context", "٣"),
+        ("--context", ",".join("1" * 100)),
+        ("--batch", "0"),
+        ("--batch", "1.5"),
+        ("--source-length", "-3"),
+        ("--dtype", "float"),
+        ("--state-dtype", "?"),
+        ("--reserve", "all"),
+        ("--ranks", "3"),
+        ("--ranks", "0"),
+        ("--memory", "80 apples"),
+        ("--memory", ""),
+        ("--memory", "1e9"),
+        ("--flops", "mine"),
+        ("--nonsense",),
+    ],
+)
 def test_bad_options(refused, arguments):
     refused("ledger", "Meta-Llama-3.1-8B", *arguments)
 
 
 def test_needs_nothing_but_the_standard_library():
     """Imports the ledger where no package is installed, as a browser would."""
-    code = ("import sys\n"
-            "import archcards.ledger._command\n"
-            "import archcards.ledger as ledger\n"
-            "for name in ledger.bundled_names(): ledger.parameters(ledger.bundled(name))\n"
-            "outside = {m.split('.')[0] for m in sys.modules} - set(sys.stdlib_module_names)\n"
-            "print(sorted(outside - {'archcards', '__main__'}))\n")
+    code = (
+        "import sys\n"
+        "import archcards.ledger._command\n"
+        "import archcards.ledger as ledger\n"
+        "for name in ledger.bundled_names(): ledger.parameters(ledger.bundled(name))\n"
+        "outside = {m.split('.')[0] for m in sys.modules} - set(sys.stdlib_module_names)\n"
+        "others = {m for m in sys.modules if m.startswith('archcards.')"
+        " and not m.startswith('archcards.ledger')}\n"
+        "print(sorted((outside - {'archcards', '__main__'}) | others))\n"
+    )
     root = str(resources.files("archcards").joinpath("..").resolve())
-    found = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {root!r})\n{code}"],
-                           capture_output=True, text=True, timeout=60)
+    found = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {root!r})\n{code}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert found.stdout.strip() == "[]", found.stderr
 
 
 def test_imports_only_what_it_needs():
-    slow = {"numpy", "sympy", "matplotlib", "einops", "dataclasses", "inspect", "importlib.resources", "fractions"}
-    code = ("import sys, io, contextlib\n"
-            "from archcards.cli import main\n"
-            "with contextlib.redirect_stdout(io.StringIO()): main(['ledger', 'mixtral', '--json'])\n"
-            f"print(sorted({slow!r} & set(sys.modules)))\n")
+    slow = {
+        "numpy",
+        "sympy",
+        "matplotlib",
+        "einops",
+        "dataclasses",
+        "inspect",
+        "importlib.resources",
+        "fractions",
+    }
+    code = (
+        "import sys, io, contextlib\n"
+        "from archcards.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()): main(['ledger', 'mixtral', '--json'])\n"
+        f"print(sorted({slow!r} & set(sys.modules)))\n"
+    )
     root = str(resources.files("archcards").joinpath("..").resolve())
-    found = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {root!r})\n{code}"],
-                           capture_output=True, text=True, timeout=60)
+    found = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {root!r})\n{code}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert found.stdout.strip() == "[]", found.stderr

@@ -26,18 +26,24 @@ def test_causal(queries, keys, offset, sinks):
 @given(sizes, sizes, offsets, st.integers(1, 9), st.integers(0, 5))
 def test_sliding_window(queries, keys, offset, window, sinks):
     expected = visible(queries, keys, offset, lambda q, k: k <= q and (k > q - window or k < sinks))
-    assert edges.sliding_window(queries, keys, window=window, offset=offset, sinks=sinks) == expected
+    assert (
+        edges.sliding_window(queries, keys, window=window, offset=offset, sinks=sinks) == expected
+    )
 
 
 @given(sizes, sizes, offsets, st.integers(1, 9), st.integers(0, 5))
 def test_chunked(queries, keys, offset, chunk, sinks):
-    expected = visible(queries, keys, offset, lambda q, k: k <= q and (k // chunk == q // chunk or k < sinks))
+    expected = visible(
+        queries, keys, offset, lambda q, k: k <= q and (k // chunk == q // chunk or k < sinks)
+    )
     assert edges.chunked(queries, keys, chunk=chunk, offset=offset, sinks=sinks) == expected
 
 
 @given(sizes, st.integers(0, 6), st.integers(0, 14))
 def test_with_global(queries, tokens, radius):
-    expected = visible(queries, queries, 0, lambda q, k: q < tokens or k < tokens or abs(q - k) <= radius)
+    expected = visible(
+        queries, queries, 0, lambda q, k: q < tokens or k < tokens or abs(q - k) <= radius
+    )
     # Windows of the others do not reach across the global tokens, which all read anyway.
     assert edges.with_global(queries, tokens=tokens, window=radius) == expected
 
@@ -62,12 +68,20 @@ def test_published_counts():
     assert edges.sliding_window(2048, window=512) * 8 == 3585 * 2048
 
 
-@pytest.mark.parametrize("call", [
-    lambda: edges.causal(-1), lambda: edges.causal(2.0), lambda: edges.causal(True),
-    lambda: edges.causal(3, 3, offset=0.5), lambda: edges.sliding_window(3, window=0),
-    lambda: edges.sliding_window(3, window=2, sinks=-1), lambda: edges.chunked(3, chunk=0),
-    lambda: edges.bidirectional_window(3, radius=-1), lambda: edges.with_global(3, tokens=-1),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: edges.causal(-1),
+        lambda: edges.causal(2.0),
+        lambda: edges.causal(True),
+        lambda: edges.causal(3, 3, offset=0.5),
+        lambda: edges.sliding_window(3, window=0),
+        lambda: edges.sliding_window(3, window=2, sinks=-1),
+        lambda: edges.chunked(3, chunk=0),
+        lambda: edges.bidirectional_window(3, radius=-1),
+        lambda: edges.with_global(3, tokens=-1),
+    ],
+)
 def test_refuses(call):
     with pytest.raises(ValueError, match="^[a-z]+: expected .* came") as refusal:
         call()

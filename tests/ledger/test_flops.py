@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archcards.ledger import (bundled, bundled_names, flops, image_sequence, parameters, read_config,
-                              torchtitan, training_per_token)
+from archcards.ledger import (
+    bundled,
+    bundled_names,
+    flops,
+    image_sequence,
+    parameters,
+    read_config,
+    torchtitan,
+    training_per_token,
+)
 from archcards.ledger.bundled import bundled_config
 from archcards.ledger.flops import absorbed, compressed_pairs
 
@@ -44,14 +52,29 @@ def test_gpt_oss_as_torchtitan_counts():
     assert torchtitan(model, 4096, exact_pairs=True) == 32_720_969_088
 
 
-@pytest.mark.parametrize("name, changes, printed", [
-    # arXiv 2505.09343, table 2: training GFLOPs per token at 4096, to the printed digits.
-    ("DeepSeek-V3", {}, 250),
-    ("DeepSeek-V3", {"hidden_size": 5120, "intermediate_size": 12288, "num_hidden_layers": 60,
-                     "first_k_dense_replace": 1, "n_routed_experts": 160, "n_shared_experts": 2,
-                     "num_experts_per_tok": 6, "moe_intermediate_size": 1536, "vocab_size": 102400,
-                     "model_type": "deepseek_v2"}, 155),
-])
+@pytest.mark.parametrize(
+    "name, changes, printed",
+    [
+        # arXiv 2505.09343, table 2: training GFLOPs per token at 4096, to the printed digits.
+        ("DeepSeek-V3", {}, 250),
+        (
+            "DeepSeek-V3",
+            {
+                "hidden_size": 5120,
+                "intermediate_size": 12288,
+                "num_hidden_layers": 60,
+                "first_k_dense_replace": 1,
+                "n_routed_experts": 160,
+                "n_shared_experts": 2,
+                "num_experts_per_tok": 6,
+                "moe_intermediate_size": 1536,
+                "vocab_size": 102400,
+                "model_type": "deepseek_v2",
+            },
+            155,
+        ),
+    ],
+)
 def test_deepseek_training_flops(name, changes, printed):
     model = read_config({**bundled_config(name), **changes})
     per_token = 6 * parameters(model).active.without_input_embedding
@@ -73,13 +96,18 @@ def test_a_sequence_costs_the_sum_of_its_steps(name):
     assert whole.attention == sum(step.attention for step in steps)
 
 
-@pytest.mark.parametrize("name", ["gpt-oss-120b", "gemma-3-1b", "Llama-4-Scout", "DeepSeek-V4-Flash",
-                                  "DeepSeek-V3.2"])
-@pytest.mark.parametrize("length", [2, 128, 129, 512, 513, 2047, 2048, 2049, 8191, 8192, 8193, 10**6])
+@pytest.mark.parametrize(
+    "name", ["gpt-oss-120b", "gemma-3-1b", "Llama-4-Scout", "DeepSeek-V4-Flash", "DeepSeek-V3.2"]
+)
+@pytest.mark.parametrize(
+    "length", [2, 128, 129, 512, 513, 2047, 2048, 2049, 8191, 8192, 8193, 10**6]
+)
 def test_each_step_is_what_the_sequence_grows_by(name, length):
     model = bundled(name)
     longer, shorter = flops(model, length), flops(model, length - 1)
-    assert longer.per_sequence.attention - shorter.per_sequence.attention == longer.per_token.attention
+    assert (
+        longer.per_sequence.attention - shorter.per_sequence.attention == longer.per_token.attention
+    )
     assert longer.per_sequence.matmul - shorter.per_sequence.matmul == longer.per_token.matmul
 
 
@@ -104,7 +132,9 @@ def test_matmul_flops_are_two_per_active_weight_that_multiplies():
 def test_grouped_heads_do_not_make_scores_cheaper():
     config = bundled_config("Meta-Llama-3.1-8B")
     wide = read_config({**config, "num_key_value_heads": 32})
-    assert flops(wide, 500).per_token.attention == flops(read_config(config), 500).per_token.attention
+    assert (
+        flops(wide, 500).per_token.attention == flops(read_config(config), 500).per_token.attention
+    )
 
 
 def test_a_tied_head_multiplies():
@@ -121,13 +151,25 @@ def test_chunkwise_form(name):
     single = flops(model, 256, chunk=1).per_sequence
     extra = sum(
         (m.score_heads or m.heads) * m.key_width + m.heads * m.value_width
-        for layer in model.layers for m in layer.mixers if getattr(m, "chunks", False))
+        for layer in model.layers
+        for m in layer.mixers
+        if getattr(m, "chunks", False)
+    )
     assert single.attention - plain.attention == 2 * 256 * extra
     assert flops(model, 256, chunk=64).per_sequence.matmul == plain.matmul
     # Whole chunks add up: eight chunks cost eight times one.
-    costs = [flops(model._replace(layers=tuple(
-        layer for layer in model.layers if getattr(layer.mixer, "chunks", False))), n, chunk=32)
-        .per_sequence.attention for n in (32, 256)]
+    costs = [
+        flops(
+            model._replace(
+                layers=tuple(
+                    layer for layer in model.layers if getattr(layer.mixer, "chunks", False)
+                )
+            ),
+            n,
+            chunk=32,
+        ).per_sequence.attention
+        for n in (32, 256)
+    ]
     assert costs[1] == 8 * costs[0]
 
 
@@ -141,11 +183,11 @@ def test_chunkwise_delta_rule_by_loops():
         for row in range(steps):
             for column in range(steps):
                 if column < row:
-                    count += 2          # keys with earlier keys
-                    count += 2 + 3      # substitution, both right-hand sides
+                    count += 2  # keys with earlier keys
+                    count += 2 + 3  # substitution, both right-hand sides
                 if column <= row:
-                    count += 2 + 3      # scores and weighted values
-            count += 3 * 2 * 3          # memory: error, output, write
+                    count += 2 + 3  # scores and weighted values
+            count += 3 * 2 * 3  # memory: error, output, write
     assert flops(only, 10, chunk=4).per_sequence.attention == 2 * count
 
 
@@ -167,8 +209,10 @@ def test_the_encoder_runs_once_per_source():
     assert with_source.per_sequence.matmul - without.per_sequence.matmul == 2 * (encoder + cross)
 
 
-@pytest.mark.parametrize("name, length", [("vit-base-patch16-224", 197), ("vit-huge-patch14-224", 257),
-                                          ("medgemma-27b-it", 4096)])
+@pytest.mark.parametrize(
+    "name, length",
+    [("vit-base-patch16-224", 197), ("vit-huge-patch14-224", 257), ("medgemma-27b-it", 4096)],
+)
 def test_image_sequence(name, length):
     assert image_sequence(bundled(name)) == length
 
@@ -187,11 +231,17 @@ def test_bounded_and_whole(name, context):
         assert work.matmul > 0 and work.attention >= 0
 
 
-@pytest.mark.parametrize("call", [
-    lambda: flops(bundled("gpt2"), 0), lambda: flops(bundled("gpt2"), 10**30), lambda: flops(bundled("gpt2")),
-    lambda: flops(bundled("gpt2"), 5, -1), lambda: flops(bundled("gpt2"), 5, chunk=0),
-    lambda: torchtitan(bundled("Qwen3-Next"), 10),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: flops(bundled("gpt2"), 0),
+        lambda: flops(bundled("gpt2"), 10**30),
+        lambda: flops(bundled("gpt2")),
+        lambda: flops(bundled("gpt2"), 5, -1),
+        lambda: flops(bundled("gpt2"), 5, chunk=0),
+        lambda: torchtitan(bundled("Qwen3-Next"), 10),
+    ],
+)
 def test_refuses(call):
     with pytest.raises(ValueError, match="^[a-z_]+: expected .* came"):
         call()

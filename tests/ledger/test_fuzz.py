@@ -14,15 +14,31 @@ from archcards.ledger.families import READERS
 from archcards.ledger.fields import MOST_LAYERS
 
 CONFIGS = [bundled_config(name) for name in bundled_names()]
-FIELDS = sorted({name for config in CONFIGS for part in (config, config.get("text_config", {}),
-                                                         config.get("vision_config", {})) for name in part})
+FIELDS = sorted(
+    {
+        name
+        for config in CONFIGS
+        for part in (config, config.get("text_config", {}), config.get("vision_config", {}))
+        for name in part
+    }
+)
 
-numbers = st.sampled_from([-1, 0, 1, 2, 3, 7, 64, MOST_LAYERS, MOST_LAYERS + 1, 10**12, 10**13, 10**40]) | st.integers()
+numbers = (
+    st.sampled_from([-1, 0, 1, 2, 3, 7, 64, MOST_LAYERS, MOST_LAYERS + 1, 10**12, 10**13, 10**40])
+    | st.integers()
+)
 values = st.recursive(
-    st.none() | st.booleans() | numbers | st.floats() | st.text(max_size=20)
+    st.none()
+    | st.booleans()
+    | numbers
+    | st.floats()
+    | st.text(max_size=20)
     | st.sampled_from(["auto", "full_attention", "sliding_attention", "LLG", "M*-E", *READERS]),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8)
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
 
 
 @st.composite
@@ -61,9 +77,16 @@ def examined(config):
     """Counts everything that can be counted; every number is whole and not negative."""
     architecture = read_config(config)
     counted = parameters(architecture)
-    for number in (counted.total, counted.text, counted.vision, counted.multi_token_prediction,
-                   counted.input_embedding, counted.output_embedding, *counted.active,
-                   *counted.components.values()):
+    for number in (
+        counted.total,
+        counted.text,
+        counted.vision,
+        counted.multi_token_prediction,
+        counted.input_embedding,
+        counted.output_embedding,
+        *counted.active,
+        *counted.components.values(),
+    ):
         whole(number)
     assert sum(counted.components.values()) == counted.total
     assert counted.active.with_embeddings <= counted.text
@@ -76,8 +99,9 @@ def examined(config):
         whole(part.matmul), whole(part.attention)
     for note in notes(architecture, kept, work):
         assert "\n" not in note
-    assert sum(times * sum(count for count, _ in unit) for times, unit in patterns(architecture.layers)) == len(
-        architecture.layers)
+    assert sum(
+        times * sum(count for count, _ in unit) for times, unit in patterns(architecture.layers)
+    ) == len(architecture.layers)
 
 
 def answers_or_refuses(config):
@@ -97,7 +121,9 @@ def test_mutated_configurations(config):
 
 
 @settings(deadline=5000, max_examples=60)
-@given(st.sampled_from(sorted(READERS)), st.dictionaries(st.sampled_from(FIELDS), values, max_size=12))
+@given(
+    st.sampled_from(sorted(READERS)), st.dictionaries(st.sampled_from(FIELDS), values, max_size=12)
+)
 def test_made_up_configurations(model_type, config):
     answers_or_refuses({**config, "model_type": model_type})
 

@@ -1,4 +1,4 @@
-"""Models that are not bundled: other sizes, other names, quantised copies, older and newer fields."""
+"""Models that are not bundled: other sizes and names, quantised copies, older and newer fields."""
 
 import copy
 import json
@@ -22,9 +22,15 @@ def test_as_many_parameters_as_the_library_builds(case):
 
 def test_nearly_every_family_is_compared_with_the_library():
     compared = {case["config"]["model_type"] for case in LIBRARY}
-    # Other names of compared families; one that does not load there; one whose towers are not counted.
-    assert set(READERS) - compared <= {"kimi_k2", "kimi_k25", "minimax_text_01", "minimax_m1", "dbrx",
-                                       "gemma3n"}
+    # Other names of compared families; one that does not load there; one with towers besides.
+    assert set(READERS) - compared <= {
+        "kimi_k2",
+        "kimi_k25",
+        "minimax_text_01",
+        "minimax_m1",
+        "dbrx",
+        "gemma3n",
+    } | set(WRAPPERS)
 
 
 # Fields as the published files have them, with the totals that the published weights have.
@@ -38,7 +44,9 @@ BESIDE = {"dots.llm1": 61 * 128, "GLM-4.5 Air": 46 * 128 + 2 * 151552 * 4096 + 2
 
 @pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: case["name"])
 def test_published_files(case):
-    assert parameters(read_config(case["config"])).total == case["total"] - BESIDE.get(case["name"], 0)
+    assert parameters(read_config(case["config"])).total == case["total"] - BESIDE.get(
+        case["name"], 0
+    )
 
 
 def changed(name, **changes):
@@ -46,33 +54,134 @@ def changed(name, **changes):
 
 
 SIZES = {
-    "Llama 1 33B": (changed("Llama-2-7b", hidden_size=6656, intermediate_size=17920, num_hidden_layers=60,
-                            num_attention_heads=52, num_key_value_heads=52), 32_528_943_616),
-    "Llama 1 65B": (changed("Llama-2-7b", hidden_size=8192, intermediate_size=22016, num_hidden_layers=80,
-                            num_attention_heads=64, num_key_value_heads=64), 65_285_660_672),
-    "Llama 2 13B": (changed("Llama-2-7b", hidden_size=5120, intermediate_size=13824, num_hidden_layers=40,
-                            num_attention_heads=40, num_key_value_heads=40), 13_015_864_320),
-    "Llama 3.1 405B": (changed("Meta-Llama-3.1-8B", hidden_size=16384, intermediate_size=53248,
-                               num_hidden_layers=126, num_attention_heads=128), 405_853_388_800),
-    "Qwen1.5 72B": (changed("Qwen3-8B", model_type="qwen2", hidden_size=8192, intermediate_size=24576,
-                            num_hidden_layers=80, num_attention_heads=64, num_key_value_heads=64,
-                            head_dim=None, attention_bias=None, vocab_size=152064), 72_287_920_128),
-    "DBRX": (read_config({
-        "model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "vocab_size": 100352,
-        "attn_config": {"kv_n_heads": 8, "clip_qkv": 8, "rope_theta": 500000},
-        "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}}), 131_596_523_520),
-    "gpt-oss 20B": (changed("gpt-oss-120b", num_hidden_layers=24, num_local_experts=32,
-                            layer_types=["sliding_attention", "full_attention"] * 12), 20_914_757_184),
-    "ViT-L/16": (changed("vit-base", hidden_size=1024, intermediate_size=4096, num_hidden_layers=24,
-                         num_attention_heads=16, pooler_output_size=None), 304_326_632),
-    "Switch C": (changed("switch-base-8", d_model=2080, d_ff=6144, num_heads=32, d_kv=64, num_layers=15,
-                         num_decoder_layers=15, num_experts=2048, num_sparse_encoder_layers=15,
-                         num_sparse_decoder_layers=15, encoder_sparse_step=1, decoder_sparse_step=1,
-                         tie_word_embeddings=False), 1_571_375_798_688),
-    **{f"Mamba {hidden}": (changed("mamba-130m", hidden_size=hidden, intermediate_size=2 * hidden,
-                                   num_hidden_layers=layers, time_step_rank=hidden // 16), total)
-       for hidden, layers, total in ((1024, 48, 371_516_416), (1536, 48, 793_204_224),
-                                     (2048, 48, 1_372_178_432), (2560, 64, 2_768_345_600))},
+    "Llama 1 33B": (
+        changed(
+            "Llama-2-7b",
+            hidden_size=6656,
+            intermediate_size=17920,
+            num_hidden_layers=60,
+            num_attention_heads=52,
+            num_key_value_heads=52,
+        ),
+        32_528_943_616,
+    ),
+    "Llama 1 65B": (
+        changed(
+            "Llama-2-7b",
+            hidden_size=8192,
+            intermediate_size=22016,
+            num_hidden_layers=80,
+            num_attention_heads=64,
+            num_key_value_heads=64,
+        ),
+        65_285_660_672,
+    ),
+    "Llama 2 13B": (
+        changed(
+            "Llama-2-7b",
+            hidden_size=5120,
+            intermediate_size=13824,
+            num_hidden_layers=40,
+            num_attention_heads=40,
+            num_key_value_heads=40,
+        ),
+        13_015_864_320,
+    ),
+    "Llama 3.1 405B": (
+        changed(
+            "Meta-Llama-3.1-8B",
+            hidden_size=16384,
+            intermediate_size=53248,
+            num_hidden_layers=126,
+            num_attention_heads=128,
+        ),
+        405_853_388_800,
+    ),
+    "Qwen1.5 72B": (
+        changed(
+            "Qwen3-8B",
+            model_type="qwen2",
+            hidden_size=8192,
+            intermediate_size=24576,
+            num_hidden_layers=80,
+            num_attention_heads=64,
+            num_key_value_heads=64,
+            head_dim=None,
+            attention_bias=None,
+            vocab_size=152064,
+        ),
+        72_287_920_128,
+    ),
+    "DBRX": (
+        read_config(
+            {
+                "model_type": "dbrx",
+                "d_model": 6144,
+                "n_heads": 48,
+                "n_layers": 40,
+                "vocab_size": 100352,
+                "attn_config": {"kv_n_heads": 8, "clip_qkv": 8, "rope_theta": 500000},
+                "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+            }
+        ),
+        131_596_523_520,
+    ),
+    "gpt-oss 20B": (
+        changed(
+            "gpt-oss-120b",
+            num_hidden_layers=24,
+            num_local_experts=32,
+            layer_types=["sliding_attention", "full_attention"] * 12,
+        ),
+        20_914_757_184,
+    ),
+    "ViT-L/16": (
+        changed(
+            "vit-base",
+            hidden_size=1024,
+            intermediate_size=4096,
+            num_hidden_layers=24,
+            num_attention_heads=16,
+            pooler_output_size=None,
+        ),
+        304_326_632,
+    ),
+    "Switch C": (
+        changed(
+            "switch-base-8",
+            d_model=2080,
+            d_ff=6144,
+            num_heads=32,
+            d_kv=64,
+            num_layers=15,
+            num_decoder_layers=15,
+            num_experts=2048,
+            num_sparse_encoder_layers=15,
+            num_sparse_decoder_layers=15,
+            encoder_sparse_step=1,
+            decoder_sparse_step=1,
+            tie_word_embeddings=False,
+        ),
+        1_571_375_798_688,
+    ),
+    **{
+        f"Mamba {hidden}": (
+            changed(
+                "mamba-130m",
+                hidden_size=hidden,
+                intermediate_size=2 * hidden,
+                num_hidden_layers=layers,
+                time_step_rank=hidden // 16,
+            ),
+            total,
+        )
+        for hidden, layers, total in (
+            (1024, 48, 371_516_416),
+            (1536, 48, 793_204_224),
+            (2048, 48, 1_372_178_432),
+            (2560, 64, 2_768_345_600),
+        )
+    },
 }
 
 
@@ -83,14 +192,22 @@ def test_published_sizes(name):
 
 
 def test_gemma_3_table_1():
-    """Non-embedding parameters and the tower of arXiv 2503.19786, table 1, to the printed million."""
+    """Non-embedding parameters and the tower of arXiv 2503.19786, table 1, to the million."""
     for hidden, inner, layers, heads, kv, width, printed in (
-            (2560, 10240, 34, 8, 4, 256, 3209), (3840, 15360, 48, 16, 8, 256, 10759),
-            (5376, 21504, 62, 32, 16, 128, 25600)):
+        (2560, 10240, 34, 8, 4, 256, 3209),
+        (3840, 15360, 48, 16, 8, 256, 10759),
+        (5376, 21504, 62, 32, 16, 128, 25600),
+    ):
         config = bundled_config("medgemma-27b-it")
         config["text_config"] |= {
-            "hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers,
-            "num_attention_heads": heads, "num_key_value_heads": kv, "head_dim": width, "layer_types": None}
+            "hidden_size": hidden,
+            "intermediate_size": inner,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "num_key_value_heads": kv,
+            "head_dim": width,
+            "layer_types": None,
+        }
         counted = parameters(read_config(config))
         assert round((counted.text - counted.input_embedding) / 10**6) == printed
         projector = 1152 * hidden + 1152
@@ -98,38 +215,83 @@ def test_gemma_3_table_1():
 
 
 def test_gemma_3_4b_as_published_leaves_its_heads_to_the_defaults():
-    config = {"model_type": "gemma3", "text_config": {
-        "hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
-        "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}}
+    config = {
+        "model_type": "gemma3",
+        "text_config": {
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "model_type": "gemma3_text",
+            "num_hidden_layers": 34,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+            "sliding_window": 1024,
+        },
+    }
     architecture = read_config(config)
     assert parameters(architecture).text - parameters(architecture).input_embedding == 3_209_010_688
     assert any("num_attention_heads absent" in note for note in architecture.notes)
 
 
-DEEPSEEK_V2 = dict(model_type="deepseek_v2", hidden_size=5120, intermediate_size=12288, num_hidden_layers=60,
-                   first_k_dense_replace=1, n_routed_experts=160, n_shared_experts=2, num_experts_per_tok=6,
-                   moe_intermediate_size=1536, vocab_size=102400)
-KIMI_K2 = dict(model_type="kimi_k2", num_attention_heads=64, num_key_value_heads=64, n_routed_experts=384,
-               first_k_dense_replace=1, vocab_size=163840, n_group=1, topk_group=1,
-               num_nextn_predict_layers=0)
-QWEN_235B = dict(hidden_size=4096, num_hidden_layers=94, num_attention_heads=64, moe_intermediate_size=1536,
-                 intermediate_size=12288, max_window_layers=94)
+DEEPSEEK_V2 = dict(
+    model_type="deepseek_v2",
+    hidden_size=5120,
+    intermediate_size=12288,
+    num_hidden_layers=60,
+    first_k_dense_replace=1,
+    n_routed_experts=160,
+    n_shared_experts=2,
+    num_experts_per_tok=6,
+    moe_intermediate_size=1536,
+    vocab_size=102400,
+)
+KIMI_K2 = dict(
+    model_type="kimi_k2",
+    num_attention_heads=64,
+    num_key_value_heads=64,
+    n_routed_experts=384,
+    first_k_dense_replace=1,
+    vocab_size=163840,
+    n_group=1,
+    topk_group=1,
+    num_nextn_predict_layers=0,
+)
+QWEN_235B = dict(
+    hidden_size=4096,
+    num_hidden_layers=94,
+    num_attention_heads=64,
+    moe_intermediate_size=1536,
+    intermediate_size=12288,
+    max_window_layers=94,
+)
 
 
-GLM_5 = dict(model_type="glm_moe_dsa", hidden_size=6144, intermediate_size=12288, num_attention_heads=64,
-             num_key_value_heads=64, q_lora_rank=2048, v_head_dim=256, qk_nope_head_dim=192, index_n_heads=32,
-             vocab_size=154880, num_hidden_layers=78, num_nextn_predict_layers=1)
+GLM_5 = dict(
+    model_type="glm_moe_dsa",
+    hidden_size=6144,
+    intermediate_size=12288,
+    num_attention_heads=64,
+    num_key_value_heads=64,
+    q_lora_rank=2048,
+    v_head_dim=256,
+    qk_nope_head_dim=192,
+    index_n_heads=32,
+    vocab_size=154880,
+    num_hidden_layers=78,
+    num_nextn_predict_layers=1,
+)
 
 
-@pytest.mark.parametrize("name, changes, billions", [
-    ("DeepSeek-V3.2", GLM_5, (41.785, 40.833, 39.882)),
-    ("DeepSeek-V3", DEEPSEEK_V2, (21.376, 20.852, 20.327)),
-    ("DeepSeek-V3", KIMI_K2, (32.861, 31.687, 30.513)),
-    ("Qwen3-30B-A3B", QWEN_235B, (22.191, 21.568, 20.946)),
-    ("DeepSeek-V3", {}, (37.552, 36.626, 35.699)),
-    ("MiniMax-Text-01", {}, (48.403, 47.174, 45.945)),
-    ("Nemotron-3-Nano", {}, (3.580, 3.228, 2.875)),
-])
+@pytest.mark.parametrize(
+    "name, changes, billions",
+    [
+        ("DeepSeek-V3.2", GLM_5, (41.785, 40.833, 39.882)),
+        ("DeepSeek-V3", DEEPSEEK_V2, (21.376, 20.852, 20.327)),
+        ("DeepSeek-V3", KIMI_K2, (32.861, 31.687, 30.513)),
+        ("Qwen3-30B-A3B", QWEN_235B, (22.191, 21.568, 20.946)),
+        ("DeepSeek-V3", {}, (37.552, 36.626, 35.699)),
+        ("MiniMax-Text-01", {}, (48.403, 47.174, 45.945)),
+        ("Nemotron-3-Nano", {}, (3.580, 3.228, 2.875)),
+    ],
+)
 def test_active_in_three_conventions(name, changes, billions):
     active = parameters(changed(name, **changes)).active
     assert tuple(round(number / 10**9, 3) for number in active) == billions
@@ -138,10 +300,20 @@ def test_active_in_three_conventions(name, changes, billions):
 def test_the_vision_tower_of_llama_4():
     config = bundled_config("Llama-4-Scout")
     config["vision_config"] = {
-        "model_type": "llama4_vision_model", "hidden_size": 1408, "num_hidden_layers": 34,
-        "num_attention_heads": 16, "intermediate_size": 5632, "image_size": 336, "patch_size": 14,
-        "projector_input_dim": 4096, "projector_output_dim": 4096, "vision_output_dim": 4096,
-        "pixel_shuffle_ratio": 0.5, "num_channels": 3, "vision_feature_layer": -1}
+        "model_type": "llama4_vision_model",
+        "hidden_size": 1408,
+        "num_hidden_layers": 34,
+        "num_attention_heads": 16,
+        "intermediate_size": 5632,
+        "image_size": 336,
+        "patch_size": 14,
+        "projector_input_dim": 4096,
+        "projector_output_dim": 4096,
+        "vision_output_dim": 4096,
+        "pixel_shuffle_ratio": 0.5,
+        "num_channels": 3,
+        "vision_feature_layer": -1,
+    }
     counted = parameters(read_config(config))
     assert (counted.text, counted.vision) == (107_769_861_120, 871_932_416)
 
@@ -152,9 +324,33 @@ def test_head_width_is_not_hidden_over_heads():
     assert cache(architecture, 1).scalars == 73_728
 
 
+WRAPPERS = [name for name, where in READERS.items() if where == "vision_language:text_only"]
+
+
+@pytest.mark.parametrize("model_type", WRAPPERS)
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_text_model_behind_a_tower_that_is_not_counted(model_type, tied):
+    text = bundled_config("Qwen3-0.6B")
+    config = {
+        "model_type": model_type,
+        "text_config": text | {"tie_word_embeddings": not tied},
+        "vision_config": {"model_type": "something", "hidden_size": 32},
+        "tie_word_embeddings": tied,
+        "image_seq_length": 64,
+    }
+    architecture = read_config(config)
+    assert architecture.model_type == model_type
+    assert parameters(architecture).total == 596_049_920 + (0 if tied else 155_582_464)
+    assert any("not counted" in note for note in architecture.notes)
+    with pytest.raises(UnsupportedConfig, match="text_config.model_type: expected a text model"):
+        read_config(config | {"text_config": text | {"model_type": "unknown"}})
+
+
 def test_layers_that_borrow_a_choice_have_no_indexer():
-    whole, shared = bundled("DeepSeek-V3.2"), changed("DeepSeek-V3.2", index_topk_freq=4,
-                                                   index_skip_topk_offset=3)
+    whole, shared = (
+        bundled("DeepSeek-V3.2"),
+        changed("DeepSeek-V3.2", index_topk_freq=4, index_skip_topk_offset=3),
+    )
     kinds = [layer.mixer.indexer.heads > 0 for layer in shared.layers]
     assert kinds[:8] == [True, True, True, False, False, False, True, False]
     indexer = 1536 * 64 * 128 + 7168 * 128 + 2 * 128 + 7168 * 64
@@ -168,18 +364,27 @@ def test_multi_token_prediction_stands_beside():
     attention = 7168 * 1536 + 1536 + 1536 * 24576 + 7168 * 576 + 512 + 512 * 32768 + 16384 * 7168
     experts = 256 * 7168 + (256 + 1) * 3 * 7168 * 2048
     assert counted.multi_token_prediction == (
-        attention + experts + 2 * 7168 + 2 * 7168 * 7168 + 3 * 7168)
+        attention + experts + 2 * 7168 + 2 * 7168 * 7168 + 3 * 7168
+    )
     assert counted.total == 671_026_404_352
 
 
 QUANTISED = {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": None}
 
 
-@pytest.mark.parametrize("name", ["DeepSeek-V3", "Meta-Llama-3.1-8B", "gemma-4-E2B", "Nemotron-H", "t5-small"])
+@pytest.mark.parametrize(
+    "name", ["DeepSeek-V3", "Meta-Llama-3.1-8B", "gemma-4-E2B", "Nemotron-H", "t5-small"]
+)
 def test_a_quantised_copy_counts_the_same(name):
-    config = bundled_config(name) | {"quantization_config": QUANTISED, "torch_dtype": "bfloat16",
-                                     "_name_or_path": "/somewhere", "transformers_version": "4.51.0",
-                                     "use_cache": True, "bos_token_id": 1, "unsloth_fixed": True}
+    config = bundled_config(name) | {
+        "quantization_config": QUANTISED,
+        "torch_dtype": "bfloat16",
+        "_name_or_path": "/somewhere",
+        "transformers_version": "4.51.0",
+        "use_cache": True,
+        "bos_token_id": 1,
+        "unsloth_fixed": True,
+    }
     assert parameters(read_config(config)) == parameters(bundled(name))
 
 
@@ -188,8 +393,13 @@ def test_window_patterns_in_every_spelling():
     kinds = [("sliding_attention" if (i + 1) % 6 else "full_attention") for i in range(26)]
     base = bundled_config("gemma-3-1b-it")
     del base["sliding_window_pattern"]
-    spelled = [base, base | {"layer_types": kinds}, base | {"sliding_window_pattern": 6},
-               base | {"_sliding_window_pattern": 6}, base | {"sliding_window_pattern": "LLLLLG"}]
+    spelled = [
+        base,
+        base | {"layer_types": kinds},
+        base | {"sliding_window_pattern": 6},
+        base | {"_sliding_window_pattern": 6},
+        base | {"sliding_window_pattern": "LLLLLG"},
+    ]
     found = [cache(read_config(config), 10_000).scalars for config in spelled]
     assert len(set(found)) == 1
     other = cache(read_config(base | {"sliding_window_pattern": "LG"}), 10_000).scalars
@@ -221,27 +431,66 @@ def test_a_body_without_head():
     assert counted.active.without_embeddings == counted.total - 622_329_856
 
 
-@pytest.mark.parametrize("name, changes, message", [
-    ("Meta-Llama-3.1-8B", {"num_local_experts": 8}, "num_local_experts: expected no such field"),
-    ("Qwen3-8B", {"use_sliding_window": True, "sliding_window": None, "layer_types": ["sliding_attention"] * 36},
-     "sliding_window: expected a window"),
-    ("DeepSeek-V3.2", {"q_lora_rank": None}, "q_lora_rank: expected a rank"),
-    ("DeepSeek-V3.2", {"index_topk_pattern": "FS"}, "index_topk_pattern: expected 61 letters"),
-    ("DeepSeek-V3.2", {"indexer_types": ["shared"] * 61}, "indexer_types: expected a first layer"),
-    ("Mixtral-8x7B", {"num_experts_per_tok": 9}, "num_experts_per_tok: expected at most 8"),
-    ("Nemotron-H-8B", {"hybrid_override_pattern": "M-X"}, "hybrid_override_pattern: expected the letters"),
-    ("Nemotron-H-8B", {"hybrid_override_pattern": "M-*"}, "num_hidden_layers: expected 3"),
-    ("Mamba-Codestral", {"num_heads": 127}, "num_heads: expected 8192 / head_dim 64"),
-    ("gemma-4-E2B", {"text_config": {}}, "text_config.hidden_size: expected a whole number"),
-    ("bert-base", {"architectures": ["BertForQuestionAnswering"]}, "architectures: expected BertModel"),
-    ("vit-base", {"id2label": None, "num_labels": None}, "id2label: expected the names"),
-    ("Kimi-Linear", {"layer_types": ["full_attention"] * 27}, "layer_types: expected the layers that"),
-    ("DeepSeek-V4", {"compress_ratios": [0] * 40}, "compress_ratios: expected a list of 43 items"),
-    ("gpt-oss-120b", {"experts_per_token": 8}, "experts_per_token: expected the same value as"),
-    ("Jamba", {"attn_layer_offset": 8}, "attn_layer_offset: expected less than"),
-    ("Zamba-7B", {"attention_hidden_size": 3712}, "attention_hidden_size: expected 7424"),
-    ("switch-base-8", {"model_type": "t5"}, "expected no such field"),
-])
+@pytest.mark.parametrize(
+    "name, changes, message",
+    [
+        (
+            "Meta-Llama-3.1-8B",
+            {"num_local_experts": 8},
+            "num_local_experts: expected no such field",
+        ),
+        (
+            "Qwen3-8B",
+            {
+                "use_sliding_window": True,
+                "sliding_window": None,
+                "layer_types": ["sliding_attention"] * 36,
+            },
+            "sliding_window: expected a window",
+        ),
+        ("DeepSeek-V3.2", {"q_lora_rank": None}, "q_lora_rank: expected a rank"),
+        ("Qwen3-8B", {"is_encoder_decoder": True}, "is_encoder_decoder: expected false"),
+        ("Qwen3-8B", {"pruned_heads": {"0": [1]}}, "pruned_heads: expected no such field"),
+        ("gemma-4-E2B", {"architectures": ["Gemma4ForSequenceClassification"]}, "architectures"),
+        ("Qwen3.5-27B", {"architectures": ["Qwen3_5ForTokenClassification"]}, "architectures"),
+        ("vit-base", {"image_size": 10**9}, "image_size: expected a whole number of at least 1"),
+        ("DeepSeek-V3.2", {"index_topk_pattern": "FS"}, "index_topk_pattern: expected 61 letters"),
+        (
+            "DeepSeek-V3.2",
+            {"indexer_types": ["shared"] * 61},
+            "indexer_types: expected a first layer",
+        ),
+        ("Mixtral-8x7B", {"num_experts_per_tok": 9}, "num_experts_per_tok: expected at most 8"),
+        (
+            "Nemotron-H-8B",
+            {"hybrid_override_pattern": "M-X"},
+            "hybrid_override_pattern: expected the letters",
+        ),
+        ("Nemotron-H-8B", {"hybrid_override_pattern": "M-*"}, "num_hidden_layers: expected 3"),
+        ("Mamba-Codestral", {"num_heads": 127}, "num_heads: expected 8192 / head_dim 64"),
+        ("gemma-4-E2B", {"text_config": {}}, "text_config.hidden_size: expected a whole number"),
+        (
+            "bert-base",
+            {"architectures": ["BertForQuestionAnswering"]},
+            "architectures: expected BertModel",
+        ),
+        ("vit-base", {"id2label": None, "num_labels": None}, "id2label: expected the names"),
+        (
+            "Kimi-Linear",
+            {"layer_types": ["full_attention"] * 27},
+            "layer_types: expected the layers that",
+        ),
+        (
+            "DeepSeek-V4",
+            {"compress_ratios": [0] * 40},
+            "compress_ratios: expected a list of 43 items",
+        ),
+        ("gpt-oss-120b", {"experts_per_token": 8}, "experts_per_token: expected the same value as"),
+        ("Jamba", {"attn_layer_offset": 8}, "attn_layer_offset: expected less than"),
+        ("Zamba-7B", {"attention_hidden_size": 3712}, "attention_hidden_size: expected 7424"),
+        ("switch-base-8", {"model_type": "t5"}, "expected no such field"),
+    ],
+)
 def test_refusals_name_the_field(name, changes, message):
     config = copy.deepcopy(bundled_config(name)) | changes
     with pytest.raises(UnsupportedConfig) as refusal:

@@ -281,7 +281,7 @@ def delta_rule_with_shifted_decay(query, key, value, beta, *, log_decay=None, **
         decay = exponents(log_decay, query, key, value, beta)
         first = np.zeros_like(decay[..., :1, :])
         decay = np.concatenate([first, decay[..., :-1, :]], axis=-2)
-        log_decay = decay if np.shape(log_decay)[-1:] == decay.shape[-1:] else decay[..., 0]
+        log_decay = decay[..., 0] if decay.shape[-1] == 1 else decay
     return delta_rule(query, key, value, beta, log_decay=log_decay, **options)
 
 

@@ -18,8 +18,18 @@ from .reading import LARGEST_FILE, load, parse, read_config
 __all__ = ["ledger", "models"]
 
 WIDTH = 80
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-         "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 
 
 def _numbers(name: str, text: str) -> list[int]:
@@ -29,7 +39,9 @@ def _numbers(name: str, text: str) -> list[int]:
         raise ValueError(f"{name}: expected at most 64 values, came {len(parts)}")
     for part in parts:
         if not re.fullmatch(r"[0-9]{1,40}", part.strip(), re.ASCII):
-            raise ValueError(f"{name}: expected whole numbers separated by commas, came {text[:40]!r}")
+            raise ValueError(
+                f"{name}: expected whole numbers separated by commas, came {text[:40]!r}"
+            )
     return [int(part) for part in parts]
 
 
@@ -42,7 +54,9 @@ def _number(name: str, text: str) -> int:
 
 def _bytes(text: str) -> int:
     """A memory size such as 80GB (10^9) or 24GiB (2^30)."""
-    match = re.fullmatch(r"\s*([0-9]{1,18})(?:\.([0-9]{1,6}))?\s*([KMGT]?I?B)?\s*", text.upper(), re.ASCII)
+    match = re.fullmatch(
+        r"\s*([0-9]{1,18})(?:\.([0-9]{1,6}))?\s*([KMGT]?I?B)?\s*", text.upper(), re.ASCII
+    )
     if match is None or (match[3] or "") not in UNITS:
         raise ValueError(f"memory: expected a size such as 80GB or 24GiB, came {text[:40]!r}")
     fraction = match[2] or ""
@@ -70,7 +84,7 @@ def _both(size: int) -> str:
 
 
 def _scaled(size: int, unit: int) -> str:
-    """Three digits after the point, rounded half up in whole numbers; more if below a thousandth."""
+    """Three digits after the point, rounded half up; six below a tenth of the unit."""
     digits = 3 if size >= unit // 10 else 6
     scaled = (size * 10**digits * 2 + unit) // (2 * unit)
     return f"{scaled // 10**digits:,}.{scaled % 10**digits:0{digits}d}"
@@ -97,8 +111,11 @@ def _parameter_lines(counted: Parameters) -> Iterator[str]:
 
 
 def _cache_lines(kept: Cache, form: str, state: str) -> Iterator[str]:
-    yield _line(f"Cache of {kept.context:,} tokens, batch {kept.batch:,}, {form}"
-                + (f", memory {state}" if state != form else ""), _both(kept.bytes))
+    yield _line(
+        f"Cache of {kept.context:,} tokens, batch {kept.batch:,}, {form}"
+        + (f", memory {state}" if state != form else ""),
+        _both(kept.bytes),
+    )
     for term in kept.terms:
         number = term.scalars(kept.context, kept.source_length)
         words = term.kind.replace("_", " ")
@@ -114,11 +131,21 @@ def _cache_lines(kept: Cache, form: str, state: str) -> Iterator[str]:
         yield _line(words, number, 2)
     yield _line("scalars, all sequences", kept.scalars, 2)
     if kept.scalars_per_token:
-        yield _line("a token adds", f"{kept.scalars_per_token:,}" if isinstance(kept.scalars_per_token, int)
-                    else str(kept.scalars_per_token), 2)
+        yield _line(
+            "a token adds",
+            f"{kept.scalars_per_token:,}"
+            if isinstance(kept.scalars_per_token, int)
+            else str(kept.scalars_per_token),
+            2,
+        )
     if kept.scalars_per_token_beyond != kept.scalars_per_token:
-        yield _line("beyond every limit", str(kept.scalars_per_token_beyond) if not isinstance(
-            kept.scalars_per_token_beyond, int) else f"{kept.scalars_per_token_beyond:,}", 2)
+        yield _line(
+            "beyond every limit",
+            str(kept.scalars_per_token_beyond)
+            if not isinstance(kept.scalars_per_token_beyond, int)
+            else f"{kept.scalars_per_token_beyond:,}",
+            2,
+        )
     if kept.scalars_per_source_token:
         yield _line("a source token adds", kept.scalars_per_source_token, 2)
 
@@ -144,14 +171,15 @@ def _layer_lines(architecture: Architecture) -> Iterator[str]:
             number = count * times if len(unit) == 1 else count
             yield from _wrapped(f"{number} x {words}", margin, margin + "    ")
     if len(found) > 12:
-        yield f"  and {sum(times * sum(n for n, _ in unit) for times, unit in found[12:])} more layers"
+        rest = sum(times * sum(count for count, _ in unit) for times, unit in found[12:])
+        yield f"  and {rest} more layers"
 
 
 def _cut(line: str) -> str:
     """A line cut to the width of the page, between words."""
     if len(line) <= WIDTH:
         return line
-    return line[:WIDTH - 3].rsplit(" ", 1)[0].rstrip(",;:") + " ..."
+    return line[: WIDTH - 3].rsplit(" ", 1)[0].rstrip(",;:") + " ..."
 
 
 def _wrapped(text: str, first: str, further: str) -> list[str]:
@@ -170,9 +198,15 @@ def ledger(given) -> int:
     """Prints the ledger of a model: a table, or one JSON object."""
     contexts, batches = _numbers("context", given.context), _numbers("batch", given.batch)
     if len(contexts) * len(batches) > 1024:
-        raise ValueError(f"context: expected at most 1024 pairs with batch, came {len(contexts) * len(batches)}")
-    options = {"dtype": given.dtype, "state_dtype": given.state_dtype, "reserve": given.reserve,
-               "ranks": _number("ranks", given.ranks)}
+        raise ValueError(
+            f"context: expected at most 1024 pairs with batch, came {len(contexts) * len(batches)}"
+        )
+    options = {
+        "dtype": given.dtype,
+        "state_dtype": given.state_dtype,
+        "reserve": given.reserve,
+        "ranks": _number("ranks", given.ranks),
+    }
     source = _number("source-length", given.source_length)
     memory = None if given.memory is None else _bytes(given.memory)
     name, config = _config(given.model)
@@ -183,53 +217,92 @@ def ledger(given) -> int:
         contexts = [work.context]
     kept = cache(architecture, contexts[0], batches[0], source, **options)
     remarks = notes(architecture, kept, work, given.reserve)
-    training: dict[str, int] = {"three_times_forward": training_per_token(architecture, work.context)}
+    training: dict[str, int] = {
+        "three_times_forward": training_per_token(architecture, work.context)
+    }
     if given.flops == "torchtitan":
         training["torchtitan"] = torchtitan(architecture, work.context)
-        training["torchtitan_exact_pairs"] = torchtitan(architecture, work.context, exact_pairs=True)
-    sweep = [cache(architecture, context, batch, source, **options)
-             for context in contexts for batch in batches]
+        training["torchtitan_exact_pairs"] = torchtitan(
+            architecture, work.context, exact_pairs=True
+        )
+    sweep = [
+        cache(architecture, context, batch, source, **options)
+        for context in contexts
+        for batch in batches
+    ]
     fits = None
     if memory is not None and kept.bytes:
         more = {"source_length": source, **options}
-        fits = {"memory": memory,
-                "largest_context": largest_context(architecture, memory, batches[0], **more),
-                "largest_batch": largest_batch(architecture, memory, contexts[0], **more)}
+        fits = {
+            "memory": memory,
+            "largest_context": largest_context(architecture, memory, batches[0], **more),
+            "largest_batch": largest_batch(architecture, memory, contexts[0], **more),
+        }
     if given.json:
         record = {
             "model": name,
             "model_type": architecture.model_type,
             "parameters": parameters_record(counted),
-            "layers": [{"count": count, "kind": words} for count, words in runs(architecture.layers)],
-            "cache": {"dtype": given.dtype, "state_dtype": given.state_dtype or given.dtype,
-                      "reserve": given.reserve, **cache_record(kept)},
+            "layers": [
+                {"count": count, "kind": words} for count, words in runs(architecture.layers)
+            ],
+            "cache": {
+                "dtype": given.dtype,
+                "state_dtype": given.state_dtype or given.dtype,
+                "reserve": given.reserve,
+                **cache_record(kept),
+            },
             "flops": {**flops_record(work), "training_per_token": training},
             "notes": remarks,
         }
         if len(sweep) > 1:
-            record["sweep"] = [{"context": one.context, "batch": one.batch, "scalars": one.scalars,
-                                "bytes": one.bytes} for one in sweep]
+            record["sweep"] = [
+                {
+                    "context": one.context,
+                    "batch": one.batch,
+                    "scalars": one.scalars,
+                    "bytes": one.bytes,
+                }
+                for one in sweep
+            ]
         if fits is not None:
             record["fits"] = fits
         print(json.dumps(record, indent=2, allow_nan=False))
         return 0
-    lines = [f"{name} ({architecture.model_type})", "", *_layer_lines(architecture), "",
-             *_parameter_lines(counted), ""]
+    lines = [
+        f"{name} ({architecture.model_type})",
+        "",
+        *_layer_lines(architecture),
+        "",
+        *_parameter_lines(counted),
+        "",
+    ]
     if architecture.decodes:
         lines += [*_cache_lines(kept, given.dtype, given.state_dtype or given.dtype), ""]
     if len(sweep) > 1:
-        lines += [_line(f"Cache of {one.context:,} tokens, batch {one.batch:,}", _both(one.bytes))
-                  for one in sweep[1:]] + [""]
+        lines += [
+            _line(f"Cache of {one.context:,} tokens, batch {one.batch:,}", _both(one.bytes))
+            for one in sweep[1:]
+        ] + [""]
     if fits is not None:
         longest = fits["largest_context"]
-        lines += [_line(f"In {_both(memory)} fit, at batch {batches[0]:,}",
-                        "any context" if longest is None else f"{longest:,} tokens"),
-                  _line(f"or, at {contexts[0]:,} tokens", f"{fits['largest_batch']:,} sequences", 2), ""]
+        lines += [
+            _line(
+                f"In {_both(memory)} fit, at batch {batches[0]:,}",
+                "any context" if longest is None else f"{longest:,} tokens",
+            ),
+            _line(f"or, at {contexts[0]:,} tokens", f"{fits['largest_batch']:,} sequences", 2),
+            "",
+        ]
     lines += [*_flops_lines(work)]
-    lines.append(_line("Training FLOPs a token, three times forward", training["three_times_forward"]))
+    lines.append(
+        _line("Training FLOPs a token, three times forward", training["three_times_forward"])
+    )
     if given.flops == "torchtitan":
-        lines += [_line("as torchtitan counts them", training["torchtitan"], 2),
-                  _line("the same with the visible pairs only", training["torchtitan_exact_pairs"], 2)]
+        lines += [
+            _line("as torchtitan counts them", training["torchtitan"], 2),
+            _line("the same with the visible pairs only", training["torchtitan_exact_pairs"], 2),
+        ]
     lines += ["", *_note_lines(remarks)]
     print("\n".join(lines))
     return 0
@@ -247,8 +320,13 @@ def models(given) -> int:
         for name in bundled_names():
             architecture = read_config(bundled_config(name))
             counted = parameters(architecture)
-            found.append({"model": name, "model_type": architecture.model_type,
-                          "parameters": parameters_record(counted)})
+            found.append(
+                {
+                    "model": name,
+                    "model_type": architecture.model_type,
+                    "parameters": parameters_record(counted),
+                }
+            )
         print(json.dumps(found, indent=2, allow_nan=False))
         return 0
     for name in bundled_names():

@@ -31,8 +31,12 @@ def _plain(name: str) -> str:
 def _suggestions(name: str) -> list[str]:
     from difflib import get_close_matches
 
-    plain = {_plain(part): whole for whole in bundled_names() for part in (whole, whole.split("/")[1])}
-    return list(dict.fromkeys(plain[match] for match in get_close_matches(_plain(name), plain, 3, 0.5)))
+    plain = {
+        _plain(part): whole for whole in bundled_names() for part in (whole, whole.split("/")[1])
+    }
+    return list(
+        dict.fromkeys(plain[match] for match in get_close_matches(_plain(name), plain, 3, 0.5))
+    )
 
 
 def find(name: str) -> str:
@@ -54,8 +58,10 @@ def find(name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UnsupportedConfig(f"model: expected one bundled model, came {shown(name)}, which fits "
-                                f"{', '.join(found[:6])}{' and others' if len(found) > 6 else ''}")
+        raise UnsupportedConfig(
+            f"model: expected one bundled model, came {shown(name)}, which fits "
+            f"{', '.join(found[:6])}{' and others' if len(found) > 6 else ''}"
+        )
     close = _suggestions(name) if len(name) < 200 else []
     hint = f"; did you mean {' or '.join(close)}?" if close else "; archcards models lists them"
     raise UnsupportedConfig(f"model: expected a path or a bundled model, came {shown(name)}{hint}")

@@ -3,14 +3,28 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from .architecture import (Architecture, Attention, CompressedAttention, LatentAttention, Layer,
-                           Recurrence)
+from .architecture import (
+    Architecture,
+    Attention,
+    CompressedAttention,
+    LatentAttention,
+    Layer,
+    Recurrence,
+)
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = ["FORMATS", "Cache", "Format", "Term", "cache", "largest_batch", "largest_context",
-           "terms"]
+__all__ = [
+    "FORMATS",
+    "Cache",
+    "Format",
+    "Term",
+    "cache",
+    "largest_batch",
+    "largest_context",
+    "terms",
+]
 
 LARGEST_LENGTH = 10**12
 """Tokens. A longer context is a mistake."""
@@ -116,17 +130,31 @@ def _attention(mixer: Attention, ranks: int) -> Iterator[Term]:
         return
     heads = _share(mixer.kv_heads, ranks, "key/value heads")
     limit = mixer.reach.size if mixer.reach.kind in ("window", "chunk") else None
-    kind = "cross_keys_values" if mixer.cross else {
-        "window": "window_keys_values", "chunk": "chunk_keys_values"}.get(
-            mixer.reach.kind, "keys_values")
-    yield Term(kind, 1, heads * (mixer.key_width + mixer.value_width), limit, source=mixer.cross,
-               rows=((heads, mixer.key_width), (heads, mixer.value_width)))
+    kind = (
+        "cross_keys_values"
+        if mixer.cross
+        else {"window": "window_keys_values", "chunk": "chunk_keys_values"}.get(
+            mixer.reach.kind, "keys_values"
+        )
+    )
+    yield Term(
+        kind,
+        1,
+        heads * (mixer.key_width + mixer.value_width),
+        limit,
+        source=mixer.cross,
+        rows=((heads, mixer.key_width), (heads, mixer.value_width)),
+    )
 
 
 def _latent(mixer: LatentAttention) -> Iterator[Term]:
     # One latent serves all heads, so every rank keeps it whole.
-    yield Term("latent", 1, mixer.latent_width + mixer.rope_width,
-               rows=((1, mixer.latent_width), (1, mixer.rope_width)))
+    yield Term(
+        "latent",
+        1,
+        mixer.latent_width + mixer.rope_width,
+        rows=((1, mixer.latent_width), (1, mixer.rope_width)),
+    )
     if mixer.indexer is not None and mixer.indexer.cached:
         yield Term("indexer_keys", 1, mixer.indexer.width, rows=((1, mixer.indexer.width),))
 
@@ -134,20 +162,29 @@ def _latent(mixer: LatentAttention) -> Iterator[Term]:
 def _compressed(mixer: CompressedAttention) -> Iterator[Term]:
     yield Term("window_keys_values", 1, mixer.width, mixer.window, rows=((1, mixer.width),))
     if mixer.stride:
-        yield Term("compressed_keys_values", 1, mixer.width, stride=mixer.stride,
-                   rows=((1, mixer.width),))
+        yield Term(
+            "compressed_keys_values", 1, mixer.width, stride=mixer.stride, rows=((1, mixer.width),)
+        )
         if mixer.indexer is not None:
-            yield Term("compressed_indexer_keys", 1, mixer.indexer.width, stride=mixer.stride,
-                       rows=((1, mixer.indexer.width),))
+            yield Term(
+                "compressed_indexer_keys",
+                1,
+                mixer.indexer.width,
+                stride=mixer.stride,
+                rows=((1, mixer.indexer.width),),
+            )
 
 
 def _recurrence(mixer: Recurrence, ranks: int) -> Iterator[Term]:
     heads = _share(mixer.heads, ranks, f"{mixer.kind} heads")
     memory = heads * mixer.key_width * mixer.value_width
     if memory:
-        yield Term("memory", 1, fixed_scalars=memory,
-                   rows=((heads * mixer.key_width, mixer.value_width),))
-    past = sum(_share(units, ranks, f"{mixer.kind} groups") * width for units, width in mixer.inputs)
+        yield Term(
+            "memory", 1, fixed_scalars=memory, rows=((heads * mixer.key_width, mixer.value_width),)
+        )
+    past = sum(
+        _share(units, ranks, f"{mixer.kind} groups") * width for units, width in mixer.inputs
+    )
     past *= mixer.kernel - 1
     if past:
         yield Term("convolution_inputs", 1, fixed_scalars=past, rows=((1, past),))
@@ -176,10 +213,15 @@ def terms(architecture: Architecture, *, ranks: int = 1, reserve: str = "need") 
                 term = term._replace(limit=None)
             found[term] = found.get(term, 0) + 1
     return tuple(
-        term._replace(layers=layers, fixed_scalars=term.fixed_scalars * layers,
-                rows=tuple((count * layers, width) for count, width in term.rows)
-                if term.fixed_scalars else term.rows)
-        for term, layers in found.items())
+        term._replace(
+            layers=layers,
+            fixed_scalars=term.fixed_scalars * layers,
+            rows=tuple((count * layers, width) for count, width in term.rows)
+            if term.fixed_scalars
+            else term.rows,
+        )
+        for term, layers in found.items()
+    )
 
 
 def _format(name: str, value: str | Format) -> Format:
@@ -199,7 +241,7 @@ def whole(name: str, value: int, least: int = 1, most: int = LARGEST_LENGTH) -> 
 
 
 def _growth(found: list[Term]) -> "int | Fraction":
-    """Scalars that a token adds to these terms: a fraction where entries stand for several tokens."""
+    """Scalars that a token adds: a fraction where an entry stands for several tokens."""
     if all(term.layers * term.scalars_per_token % term.stride == 0 for term in found):
         return sum(term.layers * term.scalars_per_token // term.stride for term in found)
     from fractions import Fraction
@@ -208,9 +250,17 @@ def _growth(found: list[Term]) -> "int | Fraction":
     return int(exact) if exact.denominator == 1 else exact
 
 
-def cache(architecture: Architecture, context: int, batch: int = 1, source_length: int = 0, *,
-          dtype: str | Format = "bf16", state_dtype: str | Format | None = None,
-          reserve: str = "need", ranks: int = 1) -> Cache:
+def cache(
+    architecture: Architecture,
+    context: int,
+    batch: int = 1,
+    source_length: int = 0,
+    *,
+    dtype: str | Format = "bf16",
+    state_dtype: str | Format | None = None,
+    reserve: str = "need",
+    ranks: int = 1,
+) -> Cache:
     """What `batch` sequences of `context` tokens keep, term by term, exactly.
 
     Args:
@@ -244,11 +294,17 @@ def cache(architecture: Architecture, context: int, batch: int = 1, source_lengt
     form = _format("dtype", dtype)
     state = form if state_dtype is None else _format("state_dtype", state_dtype)
     found = terms(architecture, ranks=ranks, reserve=reserve)
-    bits = sum(term.bits(state if term.kind == "memory" else form, context, source_length)
-               for term in found)
+    bits = sum(
+        term.bits(state if term.kind == "memory" else form, context, source_length)
+        for term in found
+    )
     growing = [term for term in found if not term.source]
     return Cache(
-        context=context, batch=batch, source_length=source_length, ranks=ranks, terms=found,
+        context=context,
+        batch=batch,
+        source_length=source_length,
+        ranks=ranks,
+        terms=found,
         scalars=batch * sum(term.scalars(context, source_length) for term in found),
         bytes=batch * -(-bits // 8),
         scalars_per_token=_growth(growing),
@@ -267,12 +323,15 @@ def largest_batch(architecture: Architecture, memory: int, context: int, **optio
     whole("memory", memory, 0, 10**30)
     each = cache(architecture, context, 1, **options).bytes
     if not each:
-        raise ValueError("memory: expected a model that keeps something per sequence, came one "
-                         "without a cache")
+        raise ValueError(
+            "memory: expected a model that keeps something per sequence, came one without a cache"
+        )
     return memory // each
 
 
-def largest_context(architecture: Architecture, memory: int, batch: int = 1, **options) -> int | None:
+def largest_context(
+    architecture: Architecture, memory: int, batch: int = 1, **options
+) -> int | None:
     """The longest context at which `batch` sequences fit `memory` bytes.
 
     The exact inverse of `cache`, which grows unevenly: windows fill, strides step. 0 if not

@@ -2,29 +2,52 @@
 
 from itertools import groupby
 
-from .architecture import (Architecture, Attention, CompressedAttention, Experts, LatentAttention, Layer)
+from .architecture import (
+    Architecture,
+    Attention,
+    CompressedAttention,
+    Experts,
+    LatentAttention,
+    Layer,
+)
 from .cache import Cache, Term
 from .flops import Flops, Work, absorbed
 from .parameters import Parameters
 
-__all__ = ["cache_record", "flops_record", "layer_kinds", "mixer_words", "notes",
-           "parameters_record", "patterns", "runs"]
+__all__ = [
+    "cache_record",
+    "flops_record",
+    "layer_kinds",
+    "mixer_words",
+    "notes",
+    "parameters_record",
+    "patterns",
+    "runs",
+]
 
 
 def mixer_words(mixer) -> str:
     """A mixer in a few words."""
     if isinstance(mixer, Attention):
-        reach = {"full": "", "all": ", both ways", "window": f", window {mixer.reach.size}",
-                 "chunk": f", chunks of {mixer.reach.size}", "top": f", {mixer.reach.size} chosen"}
+        reach = {
+            "full": "",
+            "all": ", both ways",
+            "window": f", window {mixer.reach.size}",
+            "chunk": f", chunks of {mixer.reach.size}",
+            "top": f", {mixer.reach.size} chosen",
+        }
         widths = f"{mixer.key_width}"
         if mixer.value_width != mixer.key_width:
             widths += f"/{mixer.value_width}"
         name = "cross-attention" if mixer.cross else "attention"
         borrowed = "" if mixer.cached or mixer.reach.kind == "all" else ", borrowed keys and values"
-        return f"{name} {mixer.heads}/{mixer.kv_heads} x {widths}{reach[mixer.reach.kind]}{borrowed}"
+        return (
+            f"{name} {mixer.heads}/{mixer.kv_heads} x {widths}{reach[mixer.reach.kind]}{borrowed}"
+        )
     if isinstance(mixer, LatentAttention):
         chosen = f", {mixer.indexer.top} chosen" if mixer.indexer else ""
-        return f"latent attention {mixer.heads} heads, {mixer.latent_width} + {mixer.rope_width}{chosen}"
+        widths = f"{mixer.latent_width} + {mixer.rope_width}"
+        return f"latent attention {mixer.heads} heads, {widths}{chosen}"
     if isinstance(mixer, CompressedAttention):
         beyond = f", 1 entry per {mixer.stride}" if mixer.stride else ""
         return f"attention {mixer.heads}/1 x {mixer.width}, window {mixer.window}{beyond}"
@@ -50,7 +73,9 @@ def runs(layers: tuple[Layer, ...]) -> list[tuple[int, str]]:
     return [(len(list(group)), words) for words, group in groupby(layers, layer_kinds)]
 
 
-def patterns(layers: tuple[Layer, ...], longest: int = 16) -> list[tuple[int, list[tuple[int, str]]]]:
+def patterns(
+    layers: tuple[Layer, ...], longest: int = 16
+) -> list[tuple[int, list[tuple[int, str]]]]:
     """Layers in order as repeated patterns: how often, and the runs that repeat.
 
     At each place the pattern of at most `longest` layers that covers most of what follows, the
@@ -62,14 +87,16 @@ def patterns(layers: tuple[Layer, ...], longest: int = 16) -> list[tuple[int, li
     while place < len(words):
         best, times = 1, 1
         for length in range(1, min(longest, len(words) - place) + 1):
-            unit, count = words[place:place + length], 1
-            while words[place + count * length:place + (count + 1) * length] == unit:
+            unit, count = words[place : place + length], 1
+            while words[place + count * length : place + (count + 1) * length] == unit:
                 count += 1
             if (count > 1 or length == 1) and count * length > best * times:
                 best, times = length, count
-        found.append((times, words[place:place + best]))
+        found.append((times, words[place : place + best]))
         place += best * times
-    return [(times, [(len(list(group)), one) for one, group in groupby(unit)]) for times, unit in found]
+    return [
+        (times, [(len(list(group)), one) for one, group in groupby(unit)]) for times, unit in found
+    ]
 
 
 def parameters_record(counted: Parameters) -> dict:
@@ -141,42 +168,66 @@ def flops_record(counted: Flops) -> dict:
     }
 
 
-def notes(architecture: Architecture, kept: Cache, counted: Flops, reserve: str = "need") -> list[str]:
+def notes(
+    architecture: Architecture, kept: Cache, counted: Flops, reserve: str = "need"
+) -> list[str]:
     """The decisions that a careful reader would ask about, the reader's own first."""
     found = list(architecture.notes)
     mixers = [mixer for layer in architecture.layers for mixer in layer.mixers]
     if any(term.kind == "latent" for term in kept.terms):
-        found.append(f"latent attention's FLOPs are those of its explicit form; a decoding step in the "
-                     f"absorbed form has {absorbed(architecture, counted.context)} attention FLOPs")
+        found.append(
+            f"latent attention's FLOPs are those of its explicit form; a decoding step in the "
+            f"absorbed form has {absorbed(architecture, counted.context)} attention FLOPs"
+        )
     if any(not isinstance(m, (Attention, LatentAttention, CompressedAttention)) for m in mixers):
-        found.append("attention FLOPs include the reads and writes of recurrent memory, in recurrent form")
+        found.append(
+            "attention FLOPs include the reads and writes of recurrent memory, in recurrent form"
+        )
     chunks = {m.reach.size for m in mixers if isinstance(m, Attention) and m.reach.kind == "chunk"}
     for size in sorted(chunks):
         needed = (kept.context - 1) % size + 1
-        found.append(f"at {kept.context} tokens a chunked layer needs {needed} of the "
-                     f"{min(kept.context, size)} tokens counted")
+        found.append(
+            f"at {kept.context} tokens a chunked layer needs {needed} of the "
+            f"{min(kept.context, size)} tokens counted"
+        )
     if reserve == "full":
         found.append("reserved: every layer holds the whole context, windows too")
     if kept.ranks > 1:
         heads = {m.kv_heads for m in mixers if isinstance(m, Attention) and m.cached}
         repeated = [h for h in heads if h < kept.ranks]
-        found.append(f"the cache is one rank's of {kept.ranks}"
-                     + (f"; {repeated[0]} key/value head(s) are repeated" if repeated else ""))
+        found.append(
+            f"the cache is one rank's of {kept.ranks}"
+            + (f"; {repeated[0]} key/value head(s) are repeated" if repeated else "")
+        )
     if architecture.encoder and not kept.source_length:
-        found.append("source length 0: the encoder's FLOPs and the cross-attention cache are left out")
+        found.append(
+            "source length 0: the encoder's FLOPs and the cross-attention cache are left out"
+        )
     if not architecture.decodes:
-        found.append("no decoding, so no cache; a token's FLOPs are the sequence's, shared out evenly")
+        found.append(
+            "no decoding, so no cache; a token's FLOPs are the sequence's, shared out evenly"
+        )
     if architecture.image:
-        found.append(f"one image is a sequence of {counted.context} tokens, whatever context was asked for")
+        found.append(
+            f"one image is a sequence of {counted.context} tokens, whatever context was asked for"
+        )
     elif architecture.trained_length and kept.context > architecture.trained_length:
-        found.append(f"{kept.context} tokens are more than the {architecture.trained_length} the "
-                     "configuration allows for")
+        found.append(
+            f"{kept.context} tokens are more than the {architecture.trained_length} the "
+            "configuration allows for"
+        )
     if architecture.vision:
-        found.append("with the vision tower: total is text and vision; active, cache and FLOPs are of text")
+        found.append(
+            "with the vision tower: total is text and vision; active, cache and FLOPs are of text"
+        )
     elif architecture.image is None:
         found.append("text weights only")
     if architecture.multi_token_prediction:
-        found.append("multi-token-prediction modules stand on a line of their own, outside the total")
-    if any(isinstance(part, Experts) for layer in architecture.layers for part in layer.feed_forwards):
+        found.append(
+            "multi-token-prediction modules stand on a line of their own, outside the total"
+        )
+    if any(
+        isinstance(part, Experts) for layer in architecture.layers for part in layer.feed_forwards
+    ):
         found.append("routing-correction biases are buffers, not parameters")
     return list(dict.fromkeys(found))

@@ -6,8 +6,17 @@ is the count that `archcards.mechanisms.masks` gives by adding up the mask.
 
 from .architecture import Reach
 
-__all__ = ["all_pairs", "bidirectional_window", "causal", "chosen", "chunked", "of", "per_query",
-           "sliding_window", "with_global"]
+__all__ = [
+    "all_pairs",
+    "bidirectional_window",
+    "causal",
+    "chosen",
+    "chunked",
+    "of",
+    "per_query",
+    "sliding_window",
+    "with_global",
+]
 
 
 def _sizes(queries: int, keys: int | None) -> tuple[int, int]:
@@ -47,7 +56,9 @@ def _ramp(first: int, count: int, top: int) -> int:
     return below(first + count - 1) - below(first - 1) if count > 0 else 0
 
 
-def causal(queries: int, keys: int | None = None, *, offset: int | None = None, sinks: int = 0) -> int:
+def causal(
+    queries: int, keys: int | None = None, *, offset: int | None = None, sinks: int = 0
+) -> int:
     """Pairs of a causal mask: query `i` reads keys 0 to `offset + i`.
 
     T(T + 1)/2 for T queries over as many keys. `sinks` change nothing: they are read anyway.
@@ -63,8 +74,9 @@ def causal(queries: int, keys: int | None = None, *, offset: int | None = None, 
     return _ramp(_offset(queries, keys, offset) + 1, queries, keys)
 
 
-def sliding_window(queries: int, keys: int | None = None, *, window: int, offset: int | None = None,
-                   sinks: int = 0) -> int:
+def sliding_window(
+    queries: int, keys: int | None = None, *, window: int, offset: int | None = None, sinks: int = 0
+) -> int:
     """Pairs of a causal window that counts the query itself: TW − W(W − 1)/2 for W ≤ T.
 
     The first `sinks` keys stay readable once they are reached.
@@ -85,8 +97,9 @@ def sliding_window(queries: int, keys: int | None = None, *, window: int, offset
     return readable - lost + _ramp(start - window + 1, queries, sinks)
 
 
-def chunked(queries: int, keys: int | None = None, *, chunk: int, offset: int | None = None,
-            sinks: int = 0) -> int:
+def chunked(
+    queries: int, keys: int | None = None, *, chunk: int, offset: int | None = None, sinks: int = 0
+) -> int:
     """Pairs of a causal mask cut at multiples of `chunk`: (T/C) · C(C + 1)/2 where C divides T.
 
     Example:

@@ -4,8 +4,16 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from . import edges
-from .architecture import (Architecture, Attention, CompressedAttention, LatentAttention,
-                           Layer, Reach, Recurrence, Tensor)
+from .architecture import (
+    Architecture,
+    Attention,
+    CompressedAttention,
+    LatentAttention,
+    Layer,
+    Reach,
+    Recurrence,
+    Tensor,
+)
 from .cache import whole
 from .images import image_sequence, patches
 from .parameters import parameters, stack_lines
@@ -36,8 +44,9 @@ class Flops(NamedTuple):
 
 def _uses(tensors: Iterable[Tensor], counts: dict[str, int]) -> int:
     """Multiply-adds of the weights, each as often as `counts` says for its kind of use."""
-    return sum(tensor.multiply_adds * counts[tensor.per] for tensor in tensors
-               if tensor.multiply_adds)
+    return sum(
+        tensor.multiply_adds * counts[tensor.per] for tensor in tensors if tensor.multiply_adds
+    )
 
 
 def _chunked(mixer: Recurrence, length: int, chunk: int) -> int:
@@ -100,6 +109,7 @@ def compressed_pairs(length: int, stride: int, top: int | None, one: bool) -> tu
 
     For the last of `length` positions, or summed over all.
     """
+
     def total(limit: int | None) -> int:
         """Of t = 1 … length, the sum of min(floor(t / stride), limit)."""
         whole_blocks, rest = divmod(length + 1, stride)
@@ -114,8 +124,14 @@ def compressed_pairs(length: int, stride: int, top: int | None, one: bool) -> tu
     return total(top), total(None)
 
 
-def _stack(layers: Iterable[Layer], counts: dict[str, int], length: int, source: int,
-           one: bool, chunk: int | None = None) -> tuple[int, int]:
+def _stack(
+    layers: Iterable[Layer],
+    counts: dict[str, int],
+    length: int,
+    source: int,
+    one: bool,
+    chunk: int | None = None,
+) -> tuple[int, int]:
     """Multiply-adds of a stack's weights, and of what it reads of the past."""
     weights = mixing = 0
     known: dict[int, tuple[int, int]] = {}
@@ -123,21 +139,31 @@ def _stack(layers: Iterable[Layer], counts: dict[str, int], length: int, source:
         if id(layer) not in known:
             known[id(layer)] = (
                 _uses((line.tensor for line in stack_lines((layer,))), counts),
-                sum(_pairs(mixer, length, source, one, chunk) for mixer in layer.mixers))
+                sum(_pairs(mixer, length, source, one, chunk) for mixer in layer.mixers),
+            )
         weights += known[id(layer)][0]
         mixing += known[id(layer)][1]
     return weights, mixing
 
 
-def _work(architecture: Architecture, length: int, source: int, one: bool,
-          chunk: int | None = None) -> Work:
-    counts = {"token": 1 if one else length, "source": 0 if one else source,
-              "sequence": 0 if one and architecture.decodes else 1, "patch": 0}
+def _work(
+    architecture: Architecture, length: int, source: int, one: bool, chunk: int | None = None
+) -> Work:
+    counts = {
+        "token": 1 if one else length,
+        "source": 0 if one else source,
+        "sequence": 0 if one and architecture.decodes else 1,
+        "patch": 0,
+    }
     if architecture.image:
         counts["patch"] = patches(architecture.image)
     weights, mixing = _stack(architecture.layers, counts, length, source, one, chunk)
-    ends = (*architecture.embeddings.positions, *architecture.embeddings.others,
-            *architecture.final, *architecture.head.others)
+    ends = (
+        *architecture.embeddings.positions,
+        *architecture.embeddings.others,
+        *architecture.final,
+        *architecture.head.others,
+    )
     weights += _uses(ends, counts)
     if architecture.head.table:
         weights += _uses((architecture.head.table,), counts)
@@ -149,8 +175,13 @@ def _work(architecture: Architecture, length: int, source: int, one: bool,
     return Work(2 * weights, 2 * mixing)
 
 
-def flops(architecture: Architecture, context: int | None = None, source_length: int = 0, *,
-          chunk: int | None = None) -> Flops:
+def flops(
+    architecture: Architecture,
+    context: int | None = None,
+    source_length: int = 0,
+    *,
+    chunk: int | None = None,
+) -> Flops:
     """Forward FLOPs of one decoding step at `context` tokens, and of the whole sequence.
 
     A multiply-add is two. `matmul` is every weight matrix and convolution kernel, the router,
@@ -205,7 +236,7 @@ def absorbed(architecture: Architecture, context: int) -> int:
             pairs = _pairs(mixer, context, 0, True)
             if isinstance(mixer, LatentAttention):
                 read = context if mixer.indexer is None else min(context, mixer.indexer.top)
-                wider = (2 * mixer.latent_width - mixer.content_width - mixer.value_width)
+                wider = 2 * mixer.latent_width - mixer.content_width - mixer.value_width
                 pairs += mixer.heads * wider * read
             total += 2 * pairs
     return total
@@ -242,8 +273,10 @@ def torchtitan(architecture: Architecture, context: int, *, exact_pairs: bool = 
                 width = mixer.heads * (mixer.content_width + mixer.rope_width + mixer.value_width)
                 reach = Reach()
             else:
-                raise ValueError("architecture: expected softmax attention in every layer (what "
-                                 f"torchtitan's formula covers), came {type(mixer).__name__}")
+                raise ValueError(
+                    "architecture: expected softmax attention in every layer (what "
+                    f"torchtitan's formula covers), came {type(mixer).__name__}"
+                )
             if exact_pairs:
                 charged += 6 * width * edges.of(reach, context)
             else:

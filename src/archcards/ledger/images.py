@@ -27,6 +27,8 @@ def image_sequence(architecture: Architecture) -> int:
     if image is None and architecture.vision is not None:
         image = architecture.vision.image
     if image is None:
-        raise ValueError("architecture: expected a model of images of a fixed size, came "
-                         f"{architecture.model_type}")
+        raise ValueError(
+            "architecture: expected a model of images of a fixed size, came "
+            f"{architecture.model_type}"
+        )
     return patches(image) + image.extra_tokens

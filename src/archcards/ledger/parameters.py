@@ -87,8 +87,10 @@ def lines(architecture: Architecture, part: str = "text") -> Iterator[Line]:
     if architecture.encoder:
         yield from _part("encoder", architecture.encoder)
     yield from stack_lines(architecture.layers)
-    yield from (Line("norms" if tensor.name.endswith(("norm", "norm bias")) else "other", tensor)
-                for tensor in architecture.final)
+    yield from (
+        Line("norms" if tensor.name.endswith(("norm", "norm bias")) else "other", tensor)
+        for tensor in architecture.final
+    )
     if head.table and not head.tied:
         yield Line("output_embedding", head.table)
     yield from (Line("other", tensor) for tensor in head.others)

@@ -22,7 +22,9 @@ def parse(text: str | bytes, origin: str = "config") -> dict:
         found: dict[str, object] = {}
         for name, value in pairs:
             if name in found:
-                raise UnsupportedConfig(f"{origin}: expected each key once, came {shown(name)} twice")
+                raise UnsupportedConfig(
+                    f"{origin}: expected each key once, came {shown(name)} twice"
+                )
             found[name] = value
         return found
 
@@ -36,28 +38,37 @@ def parse(text: str | bytes, origin: str = "config") -> dict:
         return value
 
     if len(text) > LARGEST_FILE:
-        raise UnsupportedConfig(f"{origin}: expected at most {LARGEST_FILE} bytes, came {len(text)}")
+        raise UnsupportedConfig(
+            f"{origin}: expected at most {LARGEST_FILE} bytes, came {len(text)}"
+        )
     if not text.strip():
         raise UnsupportedConfig(f"{origin}: expected a JSON object, came an empty file")
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=not_finite,
-                           parse_float=finite)
+        value = json.loads(
+            text, object_pairs_hook=unique, parse_constant=not_finite, parse_float=finite
+        )
     except UnsupportedConfig:
         raise
     except RecursionError:
-        raise UnsupportedConfig(f"{origin}: expected a flat JSON object, came one nested too deeply"
-                                ) from None
+        raise UnsupportedConfig(
+            f"{origin}: expected a flat JSON object, came one nested too deeply"
+        ) from None
     except UnicodeDecodeError as error:
-        raise UnsupportedConfig(f"{origin}: expected JSON in UTF-8, came byte "
-                                f"{error.object[error.start]:#04x} at {error.start}") from None
+        raise UnsupportedConfig(
+            f"{origin}: expected JSON in UTF-8, came byte "
+            f"{error.object[error.start]:#04x} at {error.start}"
+        ) from None
     except json.JSONDecodeError as error:
-        raise UnsupportedConfig(f"{origin}: expected JSON, came something else at line "
-                                f"{error.lineno}, column {error.colno} ({error.msg})") from None
+        raise UnsupportedConfig(
+            f"{origin}: expected JSON, came something else at line "
+            f"{error.lineno}, column {error.colno} ({error.msg})"
+        ) from None
     except ValueError:
-        raise UnsupportedConfig(f"{origin}: expected numbers of a readable length, came one with "
-                                "thousands of digits") from None
+        raise UnsupportedConfig(
+            f"{origin}: expected numbers of a readable length, came one with thousands of digits"
+        ) from None
     if not isinstance(value, dict):
         raise UnsupportedConfig(f"{origin}: expected a JSON object, came {shown(value)}")
     return value
@@ -70,7 +81,9 @@ def load(path: str | os.PathLike) -> dict:
     if os.path.isdir(name):
         inside = os.path.join(name, "config.json")
         if not os.path.isfile(inside):
-            raise UnsupportedConfig(f"{label}: expected a config.json, came a directory without one")
+            raise UnsupportedConfig(
+                f"{label}: expected a config.json, came a directory without one"
+            )
         name = inside
     try:
         size = os.path.getsize(name)
@@ -108,15 +121,22 @@ def read_config(config: str | os.PathLike | Mapping[str, object]) -> Architectur
     elif isinstance(config, (str, os.PathLike)):
         values = load(config)
     else:
-        raise UnsupportedConfig(f"config: expected a path or a mapping, came {type(config).__name__}")
+        raise UnsupportedConfig(
+            f"config: expected a path or a mapping, came {type(config).__name__}"
+        )
     fields = Fields(values)
     model_type = fields.text("model_type")
     if model_type is None:
         raise fields.refuse("model_type", "the name of a model family")
     if model_type not in READERS:
-        raise UnsupportedConfig(f"model_type: expected a family that the ledger reads (archcards "
-                                f"models --families lists them), came {shown(model_type)}")
+        raise UnsupportedConfig(
+            f"model_type: expected a family that the ledger reads (archcards "
+            f"models --families lists them), came {shown(model_type)}"
+        )
     architecture = reader(model_type)(fields)
+    if architecture.encoder is None:
+        fields.only("is_encoder_decoder", False)
     fields.finish()
     return architecture._replace(
-        model_type=model_type, notes=tuple(dict.fromkeys((*architecture.notes, *fields.notes))))
+        model_type=model_type, notes=tuple(dict.fromkeys((*architecture.notes, *fields.notes)))
+    )

@@ -2,7 +2,17 @@
 
 from ..architecture import Attention, Experts, FeedForward, Reach, Tensor
 
-__all__ = ["attention", "dense", "experts", "gated", "layer_norm", "linear", "plain", "rms_norm", "vector"]
+__all__ = [
+    "attention",
+    "dense",
+    "experts",
+    "gated",
+    "layer_norm",
+    "linear",
+    "plain",
+    "rms_norm",
+    "vector",
+]
 
 
 def linear(name: str, inputs: int, outputs: int, bias: bool = False, **facts) -> tuple[Tensor, ...]:
@@ -60,27 +70,49 @@ def attention(
     value_width = key_width if value_width is None else value_width
     facts = facts or {}
     pick = lambda special: bias if special is None else special  # noqa: E731
-    tensors = linear("query", hidden, heads * key_width * (2 if gate else 1), pick(query_bias), **facts)
+    tensors = linear(
+        "query", hidden, heads * key_width * (2 if gate else 1), pick(query_bias), **facts
+    )
     if own_keys:
-        tensors += linear("key", hidden, kv_heads * key_width, pick(key_bias),
-                          **{"per": keys_from, **facts})
+        tensors += linear(
+            "key", hidden, kv_heads * key_width, pick(key_bias), **{"per": keys_from, **facts}
+        )
         if own_values:
-            tensors += linear("value", hidden, kv_heads * value_width, pick(value_bias),
-                              **{"per": keys_from, **facts})
+            tensors += linear(
+                "value",
+                hidden,
+                kv_heads * value_width,
+                pick(value_bias),
+                **{"per": keys_from, **facts},
+            )
     tensors += linear("output", heads * value_width, output or hidden, pick(output_bias), **facts)
-    return Attention(heads, kv_heads, key_width, value_width, tensors + extra,
-                     reach=reach, cached=cached, cross=cross)
+    return Attention(
+        heads,
+        kv_heads,
+        key_width,
+        value_width,
+        tensors + extra,
+        reach=reach,
+        cached=cached,
+        cross=cross,
+    )
 
 
 def gated(hidden: int, inner: int, bias: bool = False, **facts) -> tuple[Tensor, ...]:
     """A gated network: gate, up and down."""
-    return (*linear("gate", hidden, inner, bias, **facts), *linear("up", hidden, inner, bias, **facts),
-            *linear("down", inner, hidden, bias, **facts))
+    return (
+        *linear("gate", hidden, inner, bias, **facts),
+        *linear("up", hidden, inner, bias, **facts),
+        *linear("down", inner, hidden, bias, **facts),
+    )
 
 
 def plain(hidden: int, inner: int, bias: bool = True, **facts) -> tuple[Tensor, ...]:
     """A network without a gate: up and down."""
-    return (*linear("up", hidden, inner, bias, **facts), *linear("down", inner, hidden, bias, **facts))
+    return (
+        *linear("up", hidden, inner, bias, **facts),
+        *linear("down", inner, hidden, bias, **facts),
+    )
 
 
 def experts(

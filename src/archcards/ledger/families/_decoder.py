@@ -5,7 +5,16 @@ from collections.abc import Callable, Sequence
 from ..architecture import Architecture, Embeddings, Head, Layer, Reach, Tensor
 from ..fields import Fields
 
-__all__ = ["FULL", "Widths", "architecture_class", "assemble", "head_widths", "reaches", "tied_table"]
+__all__ = [
+    "FULL",
+    "Widths",
+    "architecture_class",
+    "assemble",
+    "has_head",
+    "head_widths",
+    "reaches",
+    "tied_table",
+]
 
 FULL = Reach()
 
@@ -20,16 +29,23 @@ class Widths:
         self.heads, self.kv_heads, self.width = heads, kv_heads, width
 
 
-def head_widths(fields: Fields, hidden: int, *, default: int | None = None,
-                kv_default: int | None = None, heads_default: int | None = None) -> Widths:
+def head_widths(
+    fields: Fields,
+    hidden: int,
+    *,
+    default: int | None = None,
+    kv_default: int | None = None,
+    heads_default: int | None = None,
+) -> Widths:
     """Reads `num_attention_heads`, `num_key_value_heads`, `head_dim`.
 
     Absent, the key/value heads are as many as the query heads and the width is their share of
     the hidden size, unless the family says otherwise.
     """
     heads = fields.size("num_attention_heads", heads_default)
-    kv_heads = fields.size("num_key_value_heads", heads if kv_default is None else kv_default,
-                           null=heads)
+    kv_heads = fields.size(
+        "num_key_value_heads", heads if kv_default is None else kv_default, null=heads
+    )
     fields.divides("num_key_value_heads", kv_heads, heads, "num_attention_heads")
     width = fields.maybe("head_dim")
     if width is None:
@@ -38,17 +54,26 @@ def head_widths(fields: Fields, hidden: int, *, default: int | None = None,
         else:
             width = fields.divides("num_attention_heads", heads, hidden, "the hidden size")
     elif width * heads != hidden:
-        fields.note(f"head_dim {width} times {heads} heads is {width * heads}, not the hidden "
-                    f"size {hidden}: the config's head_dim is what counts")
+        fields.note(
+            f"head_dim {width} times {heads} heads is {width * heads}, not the hidden "
+            f"size {hidden}: the config's head_dim is what counts"
+        )
     if kv_heads < heads:
-        fields.note(f"{heads} query heads share {kv_heads} key/value "
-                    f"head{'s' if kv_heads > 1 else ''}")
+        fields.note(
+            f"{heads} query heads share {kv_heads} key/value head{'s' if kv_heads > 1 else ''}"
+        )
     return Widths(heads, kv_heads, width)
 
 
-def reaches(fields: Fields, count: int, window: int | None, *,
-            implied: Callable[[int], bool] | None = None, window_field: str = "sliding_window",
-            extra: Sequence[str] = ()) -> list[Reach]:
+def reaches(
+    fields: Fields,
+    count: int,
+    window: int | None,
+    *,
+    implied: Callable[[int], bool] | None = None,
+    window_field: str = "sliding_window",
+    extra: Sequence[str] = (),
+) -> list[Reach]:
     """What each layer's queries may read, from `layer_types` or the family's own pattern.
 
     `implied(layer)` is true where the family makes an unlisted layer a window layer.
@@ -56,8 +81,10 @@ def reaches(fields: Fields, count: int, window: int | None, *,
     names = ["full_attention", "sliding_attention", *extra]
     kinds = fields.kinds("layer_types", count, names)
     if kinds is None:
-        kinds = ["sliding_attention" if implied is not None and implied(layer) else "full_attention"
-                 for layer in range(count)]
+        kinds = [
+            "sliding_attention" if implied is not None and implied(layer) else "full_attention"
+            for layer in range(count)
+        ]
         if window is None:
             kinds = ["full_attention"] * count
     if "sliding_attention" in kinds and window is None:
@@ -65,8 +92,10 @@ def reaches(fields: Fields, count: int, window: int | None, *,
     found = [Reach("window", window) if kind == "sliding_attention" else FULL for kind in kinds]
     limited = kinds.count("sliding_attention")
     if limited:
-        fields.note(f"{limited} of {count} layers read a window of {window} tokens "
-                    f"({fields.where(window_field)})")
+        fields.note(
+            f"{limited} of {count} layers read a window of {window} tokens "
+            f"({fields.where(window_field)})"
+        )
     return found
 
 
@@ -99,11 +128,22 @@ def has_head(fields: Fields) -> bool:
     raise fields.refuse("architectures", "a language model (...ForCausalLM or ...Model)")
 
 
-def assemble(fields: Fields, *, layers: Sequence[Layer], vocabulary: int, hidden: int,
-             tied: bool, final: tuple[Tensor, ...], positions: tuple[Tensor, ...] = (),
-             others: tuple[Tensor, ...] = (), head_bias: bool = False, head: bool | None = None,
-             table_width: int | None = None, trained_length: str = "max_position_embeddings",
-             **parts) -> Architecture:
+def assemble(
+    fields: Fields,
+    *,
+    layers: Sequence[Layer],
+    vocabulary: int,
+    hidden: int,
+    tied: bool,
+    final: tuple[Tensor, ...],
+    positions: tuple[Tensor, ...] = (),
+    others: tuple[Tensor, ...] = (),
+    head_bias: bool = False,
+    head: bool | None = None,
+    table_width: int | None = None,
+    trained_length: str = "max_position_embeddings",
+    **parts,
+) -> Architecture:
     """An architecture of these parts, its model type and notes taken from `fields`."""
     head = has_head(fields) if head is None else head
     shape = (vocabulary, table_width or hidden)

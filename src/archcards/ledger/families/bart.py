@@ -13,8 +13,12 @@ def _bart(fields: Fields, last_norm: bool) -> Architecture:
     sides = {}
     for side in ("encoder", "decoder"):
         heads = fields.size(f"{side}_attention_heads")
-        sides[side] = (fields.layers(f"{side}_layers"), heads, fields.size(f"{side}_ffn_dim"),
-                       fields.divides(f"{side}_attention_heads", heads, hidden, "d_model"))
+        sides[side] = (
+            fields.layers(f"{side}_layers"),
+            heads,
+            fields.size(f"{side}_ffn_dim"),
+            fields.divides(f"{side}_attention_heads", heads, hidden, "d_model"),
+        )
         fields.skip(f"{side}_layerdrop")
     fields.only("is_encoder_decoder", True)
     fields.only("is_decoder", False)
@@ -28,21 +32,39 @@ def _bart(fields: Fields, last_norm: bool) -> Architecture:
     fields.only("extra_pos_embeddings", 2)
     fields.only("add_bias_logits", False)
     fields.skip("num_hidden_layers", "scale_embedding", "classif_dropout", "save_step")
-    table = (Tensor("position embedding", (fields.size("max_position_embeddings") + 2, hidden), "table"),)
+    table = (
+        Tensor("position embedding", (fields.size("max_position_embeddings") + 2, hidden), "table"),
+    )
     last = layer_norm("final", hidden) if last_norm else ()
     count, heads, inner, width = sides["encoder"]
-    inside = Layer((attention(hidden, heads, heads, width, bias=True, reach=Reach("all"), cached=False),),
-                   (dense(plain(hidden, inner)),), layer_norm("attention", hidden) + layer_norm("feed-forward", hidden))
+    inside = Layer(
+        (attention(hidden, heads, heads, width, bias=True, reach=Reach("all"), cached=False),),
+        (dense(plain(hidden, inner)),),
+        layer_norm("attention", hidden) + layer_norm("feed-forward", hidden),
+    )
     encoder = Encoder((inside,) * count, table + layer_norm("embedding", hidden) + last)
     count, heads, inner, width = sides["decoder"]
-    outside = Layer((attention(hidden, heads, heads, width, bias=True),
-                     attention(hidden, heads, heads, width, bias=True, keys_from="source", cross=True)),
-                    (dense(plain(hidden, inner)),),
-                    layer_norm("attention", hidden) + layer_norm("cross-attention", hidden)
-                    + layer_norm("feed-forward", hidden))
-    return assemble(fields, layers=[outside] * count, hidden=hidden, vocabulary=fields.size("vocab_size"),
-                    tied=tied_table(fields, True), final=last, positions=table,
-                    others=layer_norm("embedding", hidden), encoder=encoder)
+    outside = Layer(
+        (
+            attention(hidden, heads, heads, width, bias=True),
+            attention(hidden, heads, heads, width, bias=True, keys_from="source", cross=True),
+        ),
+        (dense(plain(hidden, inner)),),
+        layer_norm("attention", hidden)
+        + layer_norm("cross-attention", hidden)
+        + layer_norm("feed-forward", hidden),
+    )
+    return assemble(
+        fields,
+        layers=[outside] * count,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=last,
+        positions=table,
+        others=layer_norm("embedding", hidden),
+        encoder=encoder,
+    )
 
 
 def bart(fields: Fields) -> Architecture:

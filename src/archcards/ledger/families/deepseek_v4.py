@@ -9,7 +9,11 @@ from .mixtures import chosen
 
 __all__ = ["deepseek_v4"]
 
-WINDOW, SPARSE, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
+WINDOW, SPARSE, HEAVY = (
+    "sliding_attention",
+    "compressed_sparse_attention",
+    "heavily_compressed_attention",
+)
 KINDS = {WINDOW: 0, SPARSE: 4, HEAVY: 128}
 
 
@@ -28,8 +32,11 @@ def _kinds(fields: Fields, layers: int, modules: int) -> tuple[list[str], dict[s
     ratios = fields.sizes("compress_ratios")
     if ratios is not None:
         if len(ratios) not in (layers, layers + modules):
-            raise fields.refuse("compress_ratios", f"a list of {layers} items, one a layer (or "
-                                                   f"{layers + modules}, with the prediction modules)")
+            raise fields.refuse(
+                "compress_ratios",
+                f"a list of {layers} items, one a layer (or "
+                f"{layers + modules}, with the prediction modules)",
+            )
         named = {ratio: kind for kind, ratio in KINDS.items()}
         if set(ratios) - set(named):
             raise fields.refuse("compress_ratios", "ratios 0, 4 or 128")
@@ -56,30 +63,51 @@ def deepseek_v4(fields: Fields) -> Architecture:
     fields.only("mlp_bias", False)
     number, narrow = fields.size("index_n_heads"), fields.size("index_head_dim")
     top, streams = fields.size("index_topk"), fields.size("hc_mult", most=1000)
-    fields.skip("qk_rope_head_dim", "compress_rope_theta", "hc_eps", "hc_sinkhorn_iters", "expert_dtype",
-                "num_hash_layers")
+    fields.skip(
+        "qk_rope_head_dim",
+        "compress_rope_theta",
+        "hc_eps",
+        "hc_sinkhorn_iters",
+        "expert_dtype",
+        "num_hash_layers",
+    )
     fields.kinds("mlp_layer_types", layers, ["hash_moe", "moe"])
-    base = (linear("query down", hidden, rank) + rms_norm("query", rank)
-            + linear("query up", rank, heads * width) + linear("key and value", hidden, width)
-            + rms_norm("key", width) + (vector("sinks", heads),)
-            + (Tensor("output by groups", (groups, low, share)),) + linear("output", groups * low, hidden))
+    base = (
+        linear("query down", hidden, rank)
+        + rms_norm("query", rank)
+        + linear("query up", rank, heads * width)
+        + linear("key and value", hidden, width)
+        + rms_norm("key", width)
+        + (vector("sinks", heads),)
+        + (Tensor("output by groups", (groups, low, share)),)
+        + linear("output", groups * low, hidden)
+    )
 
     def compressor(name: str, stride: int, size: int, norm: int) -> tuple:
-        return (linear(f"{name} entries", hidden, size) + linear(f"{name} weights", hidden, size)
-                + (vector(f"{name} positions", stride, size),) + rms_norm(name, norm))
+        return (
+            linear(f"{name} entries", hidden, size)
+            + linear(f"{name} weights", hidden, size)
+            + (vector(f"{name} positions", stride, size),)
+            + rms_norm(name, norm)
+        )
 
     def mixer(kind: str) -> CompressedAttention:
         stride = rates[kind]
         if kind == WINDOW:
             return CompressedAttention(heads, width, window, 0, base)
         if kind == HEAVY:
-            return CompressedAttention(heads, width, window, stride,
-                                       base + compressor("compressor", stride, width, width))
+            return CompressedAttention(
+                heads, width, window, stride, base + compressor("compressor", stride, width, width)
+            )
         # Entries of the sparse kind overlap: each token gives two halves, to two entries.
-        indexer = Indexer(number, narrow, top,
-                          compressor("indexer", stride, 2 * narrow, narrow)
-                          + linear("index query", rank, number * narrow)
-                          + linear("index weights", hidden, number))
+        indexer = Indexer(
+            number,
+            narrow,
+            top,
+            compressor("indexer", stride, 2 * narrow, narrow)
+            + linear("index query", rank, number * narrow)
+            + linear("index weights", hidden, number),
+        )
         tensors = base + compressor("compressor", stride, 2 * width, width) + indexer.tensors
         return CompressedAttention(heads, width, window, stride, tensors, indexer)
 
@@ -88,21 +116,44 @@ def deepseek_v4(fields: Fields) -> Architecture:
     inner = fields.size("moe_intermediate_size")
     fields.only("intermediate_size", inner)
     fields.only("n_shared_experts", 1)
-    mixture = experts(hidden, inner, count, chosen(fields, "num_experts_per_tok", count), shared=inner)
+    mixture = experts(
+        hidden, inner, count, chosen(fields, "num_experts_per_tok", count), shared=inner
+    )
     mixing = (streams + 2) * streams
-    others = tuple(part for half in ("attention", "feed-forward") for part in (
-        Tensor(f"{half} streams", (mixing, streams * hidden)),
-        vector(f"{half} streams bias", mixing), vector(f"{half} streams scale", 3)))
-    final = (*rms_norm("final", hidden), Tensor("head streams", (streams, streams * hidden)),
-             vector("head streams bias", streams), vector("head streams scale", 1))
+    others = tuple(
+        part
+        for half in ("attention", "feed-forward")
+        for part in (
+            Tensor(f"{half} streams", (mixing, streams * hidden)),
+            vector(f"{half} streams bias", mixing),
+            vector(f"{half} streams scale", 3),
+        )
+    )
+    final = (
+        *rms_norm("final", hidden),
+        Tensor("head streams", (streams, streams * hidden)),
+        vector("head streams bias", streams),
+        vector("head streams scale", 1),
+    )
     for kind in mixers:
         if kind != WINDOW:
-            fields.note(f"{kinds.count(kind)} of {layers} layers keep one entry per {rates[kind]} tokens, "
-                        "whole ones only; the inputs of an unfinished entry are not counted")
-    fields.note(f"every layer keeps a window of {window} tokens; keys and values are one vector of {width}")
+            fields.note(
+                f"{kinds.count(kind)} of {layers} layers keep one entry per {rates[kind]} tokens, "
+                "whole ones only; the inputs of an unfinished entry are not counted"
+            )
+    fields.note(
+        f"every layer keeps a window of {window} tokens; keys and values are one vector of {width}"
+    )
     if modules:
-        fields.note(f"{modules} multi-token-prediction module(s) are announced (num_nextn_predict_layers) "
-                    "whose tensors the configuration does not describe: not counted")
+        fields.note(
+            f"{modules} multi-token-prediction module(s) are announced (num_nextn_predict_layers) "
+            "whose tensors the configuration does not describe: not counted"
+        )
     return assemble(
-        fields, layers=[Layer((mixers[kind],), (mixture,), pre_norms(hidden), others) for kind in kinds],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False), final=final)
+        fields,
+        layers=[Layer((mixers[kind],), (mixture,), pre_norms(hidden), others) for kind in kinds],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=final,
+    )

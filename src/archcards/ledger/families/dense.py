@@ -7,22 +7,69 @@ from ._decoder import FULL, Widths, assemble, head_widths, reaches, tied_table
 from .gemma import pattern, sandwich_norms
 from .llama import head_norms, pre_norms
 
-__all__ = ["apertus", "arcee", "bitnet", "cohere", "cohere2", "ernie4_5", "exaone4", "glm", "glm4",
-           "helium", "hunyuan_dense", "ministral", "ministral3", "nemotron", "olmo", "olmo2", "olmo3",
-           "persimmon", "phi", "seed_oss", "smollm3", "stablelm", "starcoder2", "vaultgemma"]
+__all__ = [
+    "apertus",
+    "arcee",
+    "bitnet",
+    "cohere",
+    "cohere2",
+    "ernie4_5",
+    "exaone4",
+    "glm",
+    "glm4",
+    "helium",
+    "hunyuan_dense",
+    "ministral",
+    "ministral3",
+    "nemotron",
+    "olmo",
+    "olmo2",
+    "olmo3",
+    "persimmon",
+    "phi",
+    "seed_oss",
+    "smollm3",
+    "stablelm",
+    "starcoder2",
+    "vaultgemma",
+]
 
 
-def _decoder(fields: Fields, hidden: int, widths: Widths, windows: list[Reach], network: tuple[Tensor, ...],
-             norms: tuple[Tensor, ...], final: tuple[Tensor, ...], *, tied: bool = False,
-             head_bias: bool = False, **options) -> Architecture:
+def _decoder(
+    fields: Fields,
+    hidden: int,
+    widths: Widths,
+    windows: list[Reach],
+    network: tuple[Tensor, ...],
+    norms: tuple[Tensor, ...],
+    final: tuple[Tensor, ...],
+    *,
+    tied: bool = False,
+    head_bias: bool = False,
+    **options,
+) -> Architecture:
     """Equal layers of attention and a dense network, but for what each may read."""
     part = dense(network)
     return assemble(
         fields,
-        layers=[Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, reach=reach,
-                                 **options),), (part,), norms) for reach in windows],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, tied), final=final,
-        head_bias=head_bias)
+        layers=[
+            Layer(
+                (
+                    attention(
+                        hidden, widths.heads, widths.kv_heads, widths.width, reach=reach, **options
+                    ),
+                ),
+                (part,),
+                norms,
+            )
+            for reach in windows
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, tied),
+        final=final,
+        head_bias=head_bias,
+    )
 
 
 def _full(fields: Fields) -> list[Reach]:
@@ -40,8 +87,17 @@ def smollm3(fields: Fields) -> Architecture:
     rotated = fields.sizes("no_rope_layers", count, most=1) or [1] * count
     windows = reaches(fields, count, window, implied=lambda layer: not rotated[layer])
     inner, mlp_bias = fields.size("intermediate_size"), fields.flag("mlp_bias", False)
-    return _decoder(fields, hidden, widths, windows, gated(hidden, inner, mlp_bias), pre_norms(hidden),
-                    rms_norm("final", hidden), tied=True, bias=fields.flag("attention_bias", False))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        gated(hidden, inner, mlp_bias),
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        tied=True,
+        bias=fields.flag("attention_bias", False),
+    )
 
 
 def arcee(fields: Fields) -> Architecture:
@@ -49,8 +105,16 @@ def arcee(fields: Fields) -> Architecture:
     hidden = fields.size("hidden_size")
     widths = head_widths(fields, hidden)
     network = plain(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
-    return _decoder(fields, hidden, widths, _full(fields), network, pre_norms(hidden),
-                    rms_norm("final", hidden), bias=fields.flag("attention_bias", False))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        network,
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", False),
+    )
 
 
 def apertus(fields: Fields) -> Architecture:
@@ -62,9 +126,17 @@ def apertus(fields: Fields) -> Architecture:
     fields.only("post_norm", False)
     fields.only("qk_norm", True)
     network = plain(hidden, fields.size("intermediate_size"), False) + (vector("activation", 2),)
-    return _decoder(fields, hidden, widths, _full(fields), network, pre_norms(hidden),
-                    rms_norm("final", hidden), bias=fields.flag("attention_bias", False),
-                    extra=head_norms(widths.width))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        network,
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", False),
+        extra=head_norms(widths.width),
+    )
 
 
 def nemotron(fields: Fields) -> Architecture:
@@ -73,8 +145,16 @@ def nemotron(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden)
     network = plain(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
     norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
-    return _decoder(fields, hidden, widths, _full(fields), network, norms, layer_norm("final", hidden),
-                    bias=fields.flag("attention_bias", False))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        network,
+        norms,
+        layer_norm("final", hidden),
+        bias=fields.flag("attention_bias", False),
+    )
 
 
 def starcoder2(fields: Fields) -> Architecture:
@@ -86,8 +166,17 @@ def starcoder2(fields: Fields) -> Architecture:
     fields.only("norm_type", "layer_norm")
     fields.only("mlp_type", "default")
     norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
-    return _decoder(fields, hidden, widths, windows, plain(hidden, fields.size("intermediate_size"), bias),
-                    norms, layer_norm("final", hidden), tied=True, bias=bias)
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        plain(hidden, fields.size("intermediate_size"), bias),
+        norms,
+        layer_norm("final", hidden),
+        tied=True,
+        bias=bias,
+    )
 
 
 def stablelm(fields: Fields) -> Architecture:
@@ -99,10 +188,22 @@ def stablelm(fields: Fields) -> Architecture:
         norms += layer_norm("feed-forward", hidden)
     extra = ()
     if fields.flag("qk_layernorm", False):
-        extra = (vector("query norms", widths.heads, widths.width), vector("key norms", widths.kv_heads, widths.width))
-    return _decoder(fields, hidden, widths, _full(fields), gated(hidden, fields.size("intermediate_size")), norms,
-                    layer_norm("final", hidden), bias=fields.flag("use_qkv_bias", False), output_bias=False,
-                    extra=extra)
+        extra = (
+            vector("query norms", widths.heads, widths.width),
+            vector("key norms", widths.kv_heads, widths.width),
+        )
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        gated(hidden, fields.size("intermediate_size")),
+        norms,
+        layer_norm("final", hidden),
+        bias=fields.flag("use_qkv_bias", False),
+        output_bias=False,
+        extra=extra,
+    )
 
 
 def phi(fields: Fields) -> Architecture:
@@ -112,9 +213,18 @@ def phi(fields: Fields) -> Architecture:
     extra = ()
     if fields.flag("qk_layernorm", False):
         extra = layer_norm("query", widths.width) + layer_norm("key", widths.width)
-    return _decoder(fields, hidden, widths, _full(fields), plain(hidden, fields.size("intermediate_size")),
-                    layer_norm("layer", hidden), layer_norm("final", hidden), head_bias=True, bias=True,
-                    extra=extra)
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        plain(hidden, fields.size("intermediate_size")),
+        layer_norm("layer", hidden),
+        layer_norm("final", hidden),
+        head_bias=True,
+        bias=True,
+        extra=extra,
+    )
 
 
 def persimmon(fields: Fields) -> Architecture:
@@ -125,9 +235,17 @@ def persimmon(fields: Fields) -> Architecture:
     if fields.flag("qk_layernorm", True):
         extra = layer_norm("query", width) + layer_norm("key", width)
     norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
-    return _decoder(fields, hidden, Widths(heads, heads, width), _full(fields),
-                    plain(hidden, fields.size("intermediate_size")), norms, layer_norm("final", hidden),
-                    bias=True, extra=extra)
+    return _decoder(
+        fields,
+        hidden,
+        Widths(heads, heads, width),
+        _full(fields),
+        plain(hidden, fields.size("intermediate_size")),
+        norms,
+        layer_norm("final", hidden),
+        bias=True,
+        extra=extra,
+    )
 
 
 def olmo(fields: Fields) -> Architecture:
@@ -135,13 +253,23 @@ def olmo(fields: Fields) -> Architecture:
     hidden = fields.size("hidden_size")
     widths = head_widths(fields, hidden)
     fields.skip("clip_qkv")
-    return _decoder(fields, hidden, widths, _full(fields), gated(hidden, fields.size("intermediate_size")), (), (),
-                    bias=fields.flag("attention_bias", False))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        gated(hidden, fields.size("intermediate_size")),
+        (),
+        (),
+        bias=fields.flag("attention_bias", False),
+    )
 
 
 def all_head_norms(widths: Widths) -> tuple[Tensor, ...]:
     """Norms over all query heads, and over all key heads, at once."""
-    return rms_norm("query", widths.heads * widths.width) + rms_norm("key", widths.kv_heads * widths.width)
+    return rms_norm("query", widths.heads * widths.width) + rms_norm(
+        "key", widths.kv_heads * widths.width
+    )
 
 
 def after_norms(hidden: int) -> tuple[Tensor, ...]:
@@ -150,9 +278,17 @@ def after_norms(hidden: int) -> tuple[Tensor, ...]:
 
 
 def _olmo2(fields: Fields, hidden: int, widths: Widths, windows: list[Reach]) -> Architecture:
-    return _decoder(fields, hidden, widths, windows, gated(hidden, fields.size("intermediate_size")),
-                    after_norms(hidden), rms_norm("final", hidden), bias=fields.flag("attention_bias", False),
-                    extra=all_head_norms(widths))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        gated(hidden, fields.size("intermediate_size")),
+        after_norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", False),
+        extra=all_head_norms(widths),
+    )
 
 
 def olmo2(fields: Fields) -> Architecture:
@@ -175,10 +311,22 @@ def cohere(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden)
     extra = ()
     if fields.flag("use_qk_norm", False):
-        extra = (vector("query norms", widths.heads, widths.width), vector("key norms", widths.kv_heads, widths.width))
-    return _decoder(fields, hidden, widths, _full(fields), gated(hidden, fields.size("intermediate_size")),
-                    layer_norm("layer", hidden, False), layer_norm("final", hidden, False), tied=True,
-                    bias=fields.flag("attention_bias", False), extra=extra)
+        extra = (
+            vector("query norms", widths.heads, widths.width),
+            vector("key norms", widths.kv_heads, widths.width),
+        )
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        gated(hidden, fields.size("intermediate_size")),
+        layer_norm("layer", hidden, False),
+        layer_norm("final", hidden, False),
+        tied=True,
+        bias=fields.flag("attention_bias", False),
+        extra=extra,
+    )
 
 
 def cohere2(fields: Fields) -> Architecture:
@@ -186,25 +334,51 @@ def cohere2(fields: Fields) -> Architecture:
     hidden, count = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden)
     if widths.heads * widths.width != hidden:
-        raise fields.refuse("head_dim", f"{hidden // widths.heads}, the heads' share of hidden_size")
+        raise fields.refuse(
+            "head_dim", f"{hidden // widths.heads}, the heads' share of hidden_size"
+        )
     window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     every = fields.first("sliding_window_pattern", "_sliding_window_pattern")
     windows = reaches(fields, count, window, implied=pattern(fields, every, 4))
     fields.only("use_qk_norm", False)
-    fields.skip("layer_switch", "order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
-                "cache_implementation", "use_embedding_sharing", "use_gated_activation",
-                "use_parallel_block", "use_parallel_embedding")
-    return _decoder(fields, hidden, widths, windows, gated(hidden, fields.size("intermediate_size")),
-                    layer_norm("layer", hidden, False), layer_norm("final", hidden, False), tied=True,
-                    bias=fields.flag("attention_bias", False))
+    fields.skip(
+        "layer_switch",
+        "order_of_interleaved_layers",
+        "position_embedding_type",
+        "rotary_pct",
+        "cache_implementation",
+        "use_embedding_sharing",
+        "use_gated_activation",
+        "use_parallel_block",
+        "use_parallel_embedding",
+    )
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        gated(hidden, fields.size("intermediate_size")),
+        layer_norm("layer", hidden, False),
+        layer_norm("final", hidden, False),
+        tied=True,
+        bias=fields.flag("attention_bias", False),
+    )
 
 
 def _glm(fields: Fields, norms) -> Architecture:
     hidden = fields.size("hidden_size")
     widths = head_widths(fields, hidden, default=128, kv_default=2)
-    return _decoder(fields, hidden, widths, _full(fields), gated(hidden, fields.size("intermediate_size")),
-                    norms(hidden), rms_norm("final", hidden), bias=fields.flag("attention_bias", True),
-                    output_bias=False)
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        gated(hidden, fields.size("intermediate_size")),
+        norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", True),
+        output_bias=False,
+    )
 
 
 def glm(fields: Fields) -> Architecture:
@@ -222,8 +396,17 @@ def ernie4_5(fields: Fields) -> Architecture:
     hidden = fields.size("hidden_size")
     widths = head_widths(fields, hidden, default=128, kv_default=2)
     bias = fields.flag("use_bias", False)
-    return _decoder(fields, hidden, widths, _full(fields), gated(hidden, fields.size("intermediate_size"), bias),
-                    pre_norms(hidden), rms_norm("final", hidden), tied=True, bias=bias)
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        gated(hidden, fields.size("intermediate_size"), bias),
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        tied=True,
+        bias=bias,
+    )
 
 
 def helium(fields: Fields) -> Architecture:
@@ -233,8 +416,17 @@ def helium(fields: Fields) -> Architecture:
     if widths.heads * widths.width != hidden:
         raise fields.refuse("head_dim", "the heads' share of hidden_size")
     network = gated(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
-    return _decoder(fields, hidden, widths, _full(fields), network, pre_norms(hidden),
-                    rms_norm("final", hidden), bias=fields.flag("attention_bias", False), output_bias=False)
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        network,
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", False),
+        output_bias=False,
+    )
 
 
 def hunyuan_dense(fields: Fields) -> Architecture:
@@ -243,27 +435,66 @@ def hunyuan_dense(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden)
     fields.only("use_qk_norm", True)
     fields.only("use_cla", False)
-    fields.skip("attention_head_dim", "cla_share_factor", "dense_list", "eod_token_id", "norm_type",
-                "sep_token_id", "text_end_id", "text_start_id", "mask_init_id", "im_start_id", "im_end_id",
-                "im_newline_id", "num_media_embeds", "position_embedding_xdrope", "org_vocab_size", "use_rotary_pos_emb",
-                "enable_lm_head_fp32", "eod_id", "pad_id", "class_num", "pool_type", "add_classification_head",
-                "skip_cls_token", "unused_vocab")
-    return _decoder(fields, hidden, widths, _full(fields), gated(hidden, fields.size("intermediate_size")),
-                    pre_norms(hidden), rms_norm("final", hidden), bias=fields.flag("attention_bias", False),
-                    extra=head_norms(widths.width))
+    fields.skip(
+        "attention_head_dim",
+        "cla_share_factor",
+        "dense_list",
+        "eod_token_id",
+        "norm_type",
+        "sep_token_id",
+        "text_end_id",
+        "text_start_id",
+        "mask_init_id",
+        "im_start_id",
+        "im_end_id",
+        "im_newline_id",
+        "num_media_embeds",
+        "position_embedding_xdrope",
+        "org_vocab_size",
+        "use_rotary_pos_emb",
+        "enable_lm_head_fp32",
+        "eod_id",
+        "pad_id",
+        "class_num",
+        "pool_type",
+        "add_classification_head",
+        "skip_cls_token",
+        "unused_vocab",
+    )
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        gated(hidden, fields.size("intermediate_size")),
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", False),
+        extra=head_norms(widths.width),
+    )
 
 
 def exaone4(fields: Fields) -> Architecture:
     """EXAONE 4: norms after each half and on heads; a window pattern as a number or as letters."""
     hidden, count = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden)
-    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window", least=0) or None
+    window = (
+        4096 if "sliding_window" not in fields else fields.maybe("sliding_window", least=0) or None
+    )
     implied = None if window is None else pattern(fields, "sliding_window_pattern", 4)
     fields.skip("sliding_window_pattern")
     windows = reaches(fields, count, window, implied=implied)
     fields.skip("cache_implementation")
-    return _decoder(fields, hidden, widths, windows, gated(hidden, fields.size("intermediate_size")),
-                    after_norms(hidden), rms_norm("final", hidden), extra=head_norms(widths.width))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        gated(hidden, fields.size("intermediate_size")),
+        after_norms(hidden),
+        rms_norm("final", hidden),
+        extra=head_norms(widths.width),
+    )
 
 
 def seed_oss(fields: Fields) -> Architecture:
@@ -271,9 +502,17 @@ def seed_oss(fields: Fields) -> Architecture:
     hidden = fields.size("hidden_size")
     widths = head_widths(fields, hidden, default=128, kv_default=8)
     network = gated(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
-    return _decoder(fields, hidden, widths, _full(fields), network, pre_norms(hidden),
-                    rms_norm("final", hidden), bias=fields.flag("attention_bias", True),
-                    output_bias=fields.flag("attention_out_bias", False))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        network,
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", True),
+        output_bias=fields.flag("attention_out_bias", False),
+    )
 
 
 def ministral(fields: Fields) -> Architecture:
@@ -282,8 +521,15 @@ def ministral(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden, kv_default=8)
     window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     windows = reaches(fields, count, window, implied=lambda layer: True)
-    return _decoder(fields, hidden, widths, windows, gated(hidden, fields.size("intermediate_size")),
-                    pre_norms(hidden), rms_norm("final", hidden))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        gated(hidden, fields.size("intermediate_size")),
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+    )
 
 
 def ministral3(fields: Fields) -> Architecture:
@@ -291,8 +537,15 @@ def ministral3(fields: Fields) -> Architecture:
     hidden, count = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, kv_default=8)
     windows = reaches(fields, count, fields.maybe("sliding_window"), implied=lambda layer: True)
-    return _decoder(fields, hidden, widths, windows, gated(hidden, fields.size("intermediate_size")),
-                    pre_norms(hidden), rms_norm("final", hidden))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        gated(hidden, fields.size("intermediate_size")),
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+    )
 
 
 def vaultgemma(fields: Fields) -> Architecture:
@@ -301,9 +554,17 @@ def vaultgemma(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden, default=256, kv_default=4)
     window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     windows = reaches(fields, count, window, implied=lambda layer: layer % 2 == 0)
-    return _decoder(fields, hidden, widths, windows, gated(hidden, fields.size("intermediate_size")),
-                    pre_norms(hidden), rms_norm("final", hidden), tied=True,
-                    bias=fields.flag("attention_bias", False))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        windows,
+        gated(hidden, fields.size("intermediate_size")),
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        tied=True,
+        bias=fields.flag("attention_bias", False),
+    )
 
 
 def bitnet(fields: Fields) -> Architecture:
@@ -311,6 +572,14 @@ def bitnet(fields: Fields) -> Architecture:
     hidden = fields.size("hidden_size")
     widths = head_widths(fields, hidden)
     inner = fields.size("intermediate_size")
-    return _decoder(fields, hidden, widths, _full(fields), gated(hidden, inner) + rms_norm("inner", inner),
-                    pre_norms(hidden), rms_norm("final", hidden), bias=fields.flag("attention_bias", False),
-                    extra=rms_norm("before output", hidden))
+    return _decoder(
+        fields,
+        hidden,
+        widths,
+        _full(fields),
+        gated(hidden, inner) + rms_norm("inner", inner),
+        pre_norms(hidden),
+        rms_norm("final", hidden),
+        bias=fields.flag("attention_bias", False),
+        extra=rms_norm("before output", hidden),
+    )

@@ -21,15 +21,32 @@ def gpt2(fields: Fields) -> Architecture:
     length = fields.first("n_positions", "max_position_embeddings")
     positions = (Tensor("position embedding", (fields.size(length), hidden), "table"),)
     fields.only("add_cross_attention", False)
-    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
-                "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "n_ctx")
+    fields.skip(
+        "summary_type",
+        "summary_use_proj",
+        "summary_proj_to_labels",
+        "summary_activation",
+        "scale_attn_weights",
+        "scale_attn_by_inverse_layer_idx",
+        "reorder_and_upcast_attn",
+        "n_ctx",
+    )
     inner = fields.size("n_inner", 4 * hidden)
-    layer = Layer((attention(hidden, heads, heads, width, bias=True),),
-                  (dense(plain(hidden, inner)),), two_norms(hidden))
+    layer = Layer(
+        (attention(hidden, heads, heads, width, bias=True),),
+        (dense(plain(hidden, inner)),),
+        two_norms(hidden),
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
-        final=layer_norm("final", hidden), positions=positions, trained_length=length)
+        fields,
+        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=layer_norm("final", hidden),
+        positions=positions,
+        trained_length=length,
+    )
 
 
 def opt(fields: Fields) -> Architecture:
@@ -52,13 +69,22 @@ def opt(fields: Fields) -> Architecture:
         final += linear("project out", hidden, table)
         fields.note(f"the token table is {table} wide and projected to and from {hidden}")
     fields.skip("init_std")
-    layer = Layer((attention(hidden, heads, heads, width, bias=bias),),
-                  (dense(plain(hidden, fields.size("ffn_dim"), bias)),),
-                  norm("attention") + norm("feed-forward"))
+    layer = Layer(
+        (attention(hidden, heads, heads, width, bias=bias),),
+        (dense(plain(hidden, fields.size("ffn_dim"), bias)),),
+        norm("attention") + norm("feed-forward"),
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers(), hidden=hidden, table_width=table,
-        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True), final=final,
-        positions=(Tensor("position embedding", (length + 2, hidden), "table"),), others=others)
+        fields,
+        layers=[layer] * fields.layers(),
+        hidden=hidden,
+        table_width=table,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=final,
+        positions=(Tensor("position embedding", (length + 2, hidden), "table"),),
+        others=others,
+    )
 
 
 def bloom(fields: Fields) -> Architecture:
@@ -67,16 +93,32 @@ def bloom(fields: Fields) -> Architecture:
     name = fields.first("n_head", "num_attention_heads")
     heads = fields.size(name)
     width = fields.divides(name, heads, hidden, "n_embed")
-    fields.skip("apply_residual_connection_post_layernorm", "masked_softmax_fusion",
-                "attention_softmax_in_fp32", "bias_dropout_fusion", "offset_alibi", "n_inner",
-                "skip_bias_add", "skip_bias_add_qkv", "unk_token_id")
-    layer = Layer((attention(hidden, heads, heads, width, bias=True),),
-                  (dense(plain(hidden, 4 * hidden)),), two_norms(hidden))
+    fields.skip(
+        "apply_residual_connection_post_layernorm",
+        "masked_softmax_fusion",
+        "attention_softmax_in_fp32",
+        "bias_dropout_fusion",
+        "offset_alibi",
+        "n_inner",
+        "skip_bias_add",
+        "skip_bias_add_qkv",
+        "unk_token_id",
+    )
+    layer = Layer(
+        (attention(hidden, heads, heads, width, bias=True),),
+        (dense(plain(hidden, 4 * hidden)),),
+        two_norms(hidden),
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
-        final=layer_norm("final", hidden), others=layer_norm("embedding", hidden),
-        trained_length="seq_length")
+        fields,
+        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=layer_norm("final", hidden),
+        others=layer_norm("embedding", hidden),
+        trained_length="seq_length",
+    )
 
 
 def falcon(fields: Fields) -> Architecture:
@@ -98,20 +140,29 @@ def falcon(fields: Fields) -> Architecture:
     else:
         kv_heads = 1 if single else heads
         if single:
-            fields.note(f"multi_query: {heads} query heads share one key/value head"
-                        + (f", whatever {kv_name} says" if kv_name in fields.values and listed != 1 else ""))
+            fields.note(
+                f"multi_query: {heads} query heads share one key/value head"
+                + (f", whatever {kv_name} says" if kv_name in fields.values and listed != 1 else "")
+            )
     norms_given = fields.maybe("num_ln_in_parallel_attn")
     if norms_given is not None and norms_given > 2:
         raise fields.refuse("num_ln_in_parallel_attn", "1 or 2")
     count = 2 if newer and norms_given is None else norms_given
     # Without parallel attention there are two norms; with it one, or two where so asked.
     norms = two_norms(hidden) if not parallel or count == 2 else layer_norm("layer", hidden)
-    layer = Layer((attention(hidden, heads, kv_heads, width, bias=bias),),
-                  (dense(plain(hidden, fields.size("ffn_hidden_size", 4 * hidden), bias)),), norms)
+    layer = Layer(
+        (attention(hidden, heads, kv_heads, width, bias=bias),),
+        (dense(plain(hidden, fields.size("ffn_hidden_size", 4 * hidden), bias)),),
+        norms,
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers(fields.first("num_hidden_layers", "n_layer")),
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
-        final=layer_norm("final", hidden))
+        fields,
+        layers=[layer] * fields.layers(fields.first("num_hidden_layers", "n_layer")),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=layer_norm("final", hidden),
+    )
 
 
 def gpt_neox(fields: Fields) -> Architecture:
@@ -119,12 +170,19 @@ def gpt_neox(fields: Fields) -> Architecture:
     hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
     width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
     fields.skip("use_parallel_residual")
-    layer = Layer((attention(hidden, heads, heads, width, bias=fields.flag("attention_bias", True)),),
-                  (dense(plain(hidden, fields.size("intermediate_size"))),), two_norms(hidden))
+    layer = Layer(
+        (attention(hidden, heads, heads, width, bias=fields.flag("attention_bias", True)),),
+        (dense(plain(hidden, fields.size("intermediate_size"))),),
+        two_norms(hidden),
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers(), hidden=hidden,
-        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=layer_norm("final", hidden))
+        fields,
+        layers=[layer] * fields.layers(),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=layer_norm("final", hidden),
+    )
 
 
 def gpt_bigcode(fields: Fields) -> Architecture:
@@ -140,16 +198,37 @@ def gpt_bigcode(fields: Fields) -> Architecture:
     length = fields.first("n_positions", "max_position_embeddings")
     positions = (Tensor("position embedding", (fields.size(length), hidden), "table"),)
     fields.only("add_cross_attention", False)
-    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
-                "scale_attn_weights", "scale_attention_softmax_in_fp32", "attention_softmax_in_fp32",
-                "n_ctx", "inference_runner", "max_batch_size", "max_sequence_length", "pad_key_length",
-                "pre_allocate_kv_cache", "validate_runner_input")
-    layer = Layer((attention(hidden, heads, 1 if single else heads, width, bias=True),),
-                  (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),), two_norms(hidden))
+    fields.skip(
+        "summary_type",
+        "summary_use_proj",
+        "summary_proj_to_labels",
+        "summary_activation",
+        "scale_attn_weights",
+        "scale_attention_softmax_in_fp32",
+        "attention_softmax_in_fp32",
+        "n_ctx",
+        "inference_runner",
+        "max_batch_size",
+        "max_sequence_length",
+        "pad_key_length",
+        "pre_allocate_kv_cache",
+        "validate_runner_input",
+    )
+    layer = Layer(
+        (attention(hidden, heads, 1 if single else heads, width, bias=True),),
+        (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),),
+        two_norms(hidden),
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
-        final=layer_norm("final", hidden), positions=positions, trained_length=length)
+        fields,
+        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=layer_norm("final", hidden),
+        positions=positions,
+        trained_length=length,
+    )
 
 
 def gptj(fields: Fields) -> Architecture:
@@ -159,14 +238,30 @@ def gptj(fields: Fields) -> Architecture:
     heads = fields.size(name)
     width = fields.divides(name, heads, hidden, "n_embd")
     length = fields.first("n_positions", "max_position_embeddings")
-    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
-                "rotary", "scale_attn_weights", "n_ctx")
-    layer = Layer((attention(hidden, heads, heads, width),),
-                  (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),), layer_norm("layer", hidden))
+    fields.skip(
+        "summary_type",
+        "summary_use_proj",
+        "summary_proj_to_labels",
+        "summary_activation",
+        "rotary",
+        "scale_attn_weights",
+        "n_ctx",
+    )
+    layer = Layer(
+        (attention(hidden, heads, heads, width),),
+        (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),),
+        layer_norm("layer", hidden),
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=layer_norm("final", hidden), head_bias=True, trained_length=length)
+        fields,
+        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=layer_norm("final", hidden),
+        head_bias=True,
+        trained_length=length,
+    )
 
 
 def gpt_neo(fields: Fields) -> Architecture:
@@ -182,27 +277,63 @@ def gpt_neo(fields: Fields) -> Architecture:
     if types is not None:
         expanded: list = []
         for item in types:
-            if not (isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], (list, tuple))
-                    and type(item[1]) is int and 0 < item[1] <= count and len(item[0]) <= count):
-                raise fields.refuse("attention_types", "pairs of a list of kinds and how often it repeats")
+            if not (
+                isinstance(item, (list, tuple))
+                and len(item) == 2
+                and isinstance(item[0], (list, tuple))
+                and type(item[1]) is int
+                and 0 < item[1] <= count
+                and len(item[0]) <= count
+            ):
+                raise fields.refuse(
+                    "attention_types", "pairs of a list of kinds and how often it repeats"
+                )
             expanded += list(item[0]) * item[1]
         if kinds is not None and kinds != expanded:
             raise fields.refuse("attention_layers", "the kinds that attention_types repeats")
         kinds = expanded
-    if kinds is None or len(kinds) != count or any(kind not in ("global", "local") for kind in kinds):
+    if (
+        kinds is None
+        or len(kinds) != count
+        or any(kind not in ("global", "local") for kind in kinds)
+    ):
         raise fields.refuse("attention_types", f"global or local for each of {count} layers")
-    fields.skip("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation",
-                "resid_dropout", "embed_dropout")
+    fields.skip(
+        "summary_type",
+        "summary_use_proj",
+        "summary_proj_to_labels",
+        "summary_activation",
+        "resid_dropout",
+        "embed_dropout",
+    )
     length = fields.size("max_position_embeddings")
     fields.note(f"{kinds.count('local')} of {count} layers read a window of {window} tokens")
-    made = [Layer((attention(hidden, heads, heads, width, output_bias=True,
-                             reach=Reach("window", window) if kind == "local" else Reach()),),
-                  (dense(plain(hidden, fields.size("intermediate_size", 4 * hidden))),), two_norms(hidden))
-            for kind in kinds]
+    made = [
+        Layer(
+            (
+                attention(
+                    hidden,
+                    heads,
+                    heads,
+                    width,
+                    output_bias=True,
+                    reach=Reach("window", window) if kind == "local" else Reach(),
+                ),
+            ),
+            (dense(plain(hidden, fields.size("intermediate_size", 4 * hidden))),),
+            two_norms(hidden),
+        )
+        for kind in kinds
+    ]
     return assemble(
-        fields, layers=made, hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
+        fields,
+        layers=made,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
         final=layer_norm("final", hidden),
-        positions=(Tensor("position embedding", (length, hidden), "table"),))
+        positions=(Tensor("position embedding", (length, hidden), "table"),),
+    )
 
 
 def mpt(fields: Fields) -> Architecture:
@@ -218,14 +349,26 @@ def mpt(fields: Fields) -> Architecture:
         options.only("prefix_lm", False)
         if options.flag("alibi", True) is not True:
             raise options.refuse("alibi", "true")
-        options.skip("alibi_bias_max", "attn_impl", "attn_uses_sequence_id", "clip_qkv", "softmax_scale")
+        options.skip(
+            "alibi_bias_max", "attn_impl", "attn_uses_sequence_id", "clip_qkv", "softmax_scale"
+        )
         options.finish()
     fields.only("embedding_fraction", 1.0, 1)
     fields.only("norm_type", "low_precision_layernorm")
-    fields.skip("learned_pos_emb", "init_config", "init_device", "logit_scale", "emb_pdrop", "verbose")
-    layer = Layer((attention(hidden, heads, heads, width),), (dense(plain(hidden, ratio * hidden, False)),),
-                  two_norms(hidden, False))
+    fields.skip(
+        "learned_pos_emb", "init_config", "init_device", "logit_scale", "emb_pdrop", "verbose"
+    )
+    layer = Layer(
+        (attention(hidden, heads, heads, width),),
+        (dense(plain(hidden, ratio * hidden, False)),),
+        two_norms(hidden, False),
+    )
     return assemble(
-        fields, layers=[layer] * fields.layers("n_layers"), hidden=hidden,
-        vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
-        final=layer_norm("final", hidden, False), trained_length="max_seq_len")
+        fields,
+        layers=[layer] * fields.layers("n_layers"),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=layer_norm("final", hidden, False),
+        trained_length="max_seq_len",
+    )

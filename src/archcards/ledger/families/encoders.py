@@ -9,12 +9,18 @@ from ._towers import ALL, patch_embedding
 __all__ = ["bert", "deit", "roberta", "vit"]
 
 
+LONGEST_SIDE = 100_000
+"""Pixels of an image, so that its sequence stays a length that can be counted with."""
+
+
 def _post_norm_layers(fields: Fields, hidden: int) -> tuple[Layer, ...]:
     heads = fields.size("num_attention_heads")
     width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
-    layer = Layer((attention(hidden, heads, heads, width, bias=True, reach=ALL, cached=False),),
-                  (dense(plain(hidden, fields.size("intermediate_size"))),),
-                  layer_norm("attention", hidden) + layer_norm("feed-forward", hidden))
+    layer = Layer(
+        (attention(hidden, heads, heads, width, bias=True, reach=ALL, cached=False),),
+        (dense(plain(hidden, fields.size("intermediate_size"))),),
+        layer_norm("attention", hidden) + layer_norm("feed-forward", hidden),
+    )
     return (layer,) * fields.layers()
 
 
@@ -24,12 +30,21 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
     fields.only("add_cross_attention", False)
     fields.only("position_embedding_type", "absolute")
     fields.only("embedding_size", hidden)
-    fields.skip("gradient_checkpointing", "pooler_fc_size", "pooler_num_attention_heads",
-                "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality")
+    fields.skip(
+        "gradient_checkpointing",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+        "directionality",
+    )
     name = architecture_class(fields) or f"{prefix}Model"
     vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings")
-    tables = (Tensor("position embedding", (length, hidden), "table"),
-              Tensor("segment embedding", (fields.size("type_vocab_size", 2), hidden), "table"))
+    tables = (
+        Tensor("position embedding", (length, hidden), "table"),
+        Tensor("segment embedding", (fields.size("type_vocab_size", 2), hidden), "table"),
+    )
     tied = fields.flag("tie_word_embeddings", True)
     pooler = linear("pooler", hidden, hidden, True, per="sequence")
     transform = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
@@ -42,19 +57,35 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
     elif name == f"{prefix}ForMaskedLM":
         final, others = (), transform + bias
     elif name == f"{prefix}ForPreTraining":
-        final, others = pooler, transform + bias + linear("sentence order", hidden, 2, True, per="sequence")
+        final, others = (
+            pooler,
+            transform + bias + linear("sentence order", hidden, 2, True, per="sequence"),
+        )
     else:
-        raise fields.refuse("architectures", f"{prefix}Model, {prefix}ForMaskedLM or {prefix}ForPreTraining")
+        raise fields.refuse(
+            "architectures", f"{prefix}Model, {prefix}ForMaskedLM or {prefix}ForPreTraining"
+        )
     if predicts and tied:
         fields.note("tied: the output head is the token table, counted once")
     return Architecture(
-        model_type=str(fields.values.get("model_type")), vocabulary=vocabulary, hidden=hidden,
-        embeddings=Embeddings(Tensor("token embedding", (vocabulary, hidden), "table"), tables,
-                              layer_norm("embedding", hidden)),
+        model_type=str(fields.values.get("model_type")),
+        vocabulary=vocabulary,
+        hidden=hidden,
+        embeddings=Embeddings(
+            Tensor("token embedding", (vocabulary, hidden), "table"),
+            tables,
+            layer_norm("embedding", hidden),
+        ),
         layers=_post_norm_layers(fields, hidden),
-        head=Head(Tensor("output embedding", (vocabulary, hidden)) if predicts else None,
-                  predicts and tied, others),
-        final=final, decodes=False, trained_length=length)
+        head=Head(
+            Tensor("output embedding", (vocabulary, hidden)) if predicts else None,
+            predicts and tied,
+            others,
+        ),
+        final=final,
+        decodes=False,
+        trained_length=length,
+    )
 
 
 def bert(fields: Fields) -> Architecture:
@@ -70,9 +101,9 @@ def roberta(fields: Fields) -> Architecture:
 
 def _pair(fields: Fields, name: str, default: int) -> tuple[int, int]:
     if isinstance(fields.values.get(name), (list, tuple)):
-        height, width = fields.sizes(name, 2, least=1)
+        height, width = fields.sizes(name, 2, least=1, most=LONGEST_SIDE)
         return height, width
-    return (fields.size(name, default),) * 2
+    return (fields.size(name, default, most=LONGEST_SIDE),) * 2
 
 
 def _labels(fields: Fields) -> int | None:
@@ -99,10 +130,15 @@ def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
     count = (height // patch_height) * (across // patch_width)
     if not count:
         raise fields.refuse("patch_size", f"at most image_size, {min(height, across)}")
-    layer = Layer((attention(hidden, heads, heads, width, bias=bias, output_bias=True, reach=ALL,
-                             cached=False),),
-                  (dense(plain(hidden, fields.size("intermediate_size"))),),
-                  layer_norm("attention", hidden) + layer_norm("feed-forward", hidden))
+    layer = Layer(
+        (
+            attention(
+                hidden, heads, heads, width, bias=bias, output_bias=True, reach=ALL, cached=False
+            ),
+        ),
+        (dense(plain(hidden, fields.size("intermediate_size"))),),
+        layer_norm("attention", hidden) + layer_norm("feed-forward", hidden),
+    )
     labels, name = _labels(fields), architecture_class(fields)
     fields.skip("encoder_stride", "pooler_act")
     pooled = fields.size("pooler_output_size", hidden)
@@ -120,14 +156,26 @@ def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
         raise fields.refuse("id2label", "the names of the classes (or num_labels)")
     else:
         raise fields.refuse("architectures", f"{prefix}ForImageClassification or {prefix}Model")
-    tokens = vector("class token", hidden) if extra == 1 else vector("class and distillation tokens",
-                                                                      extra, hidden)
+    tokens = (
+        vector("class token", hidden)
+        if extra == 1
+        else vector("class and distillation tokens", extra, hidden)
+    )
     return Architecture(
-        model_type=str(fields.values.get("model_type")), vocabulary=None, hidden=hidden,
+        model_type=str(fields.values.get("model_type")),
+        vocabulary=None,
+        hidden=hidden,
         embeddings=Embeddings(
-            None, (Tensor("position embedding", (count + extra, hidden), "table"),),
-            (tokens, *patch_embedding(hidden, channels, patch_height, patch_width))),
-        layers=(layer,) * fields.layers(), head=Head(), final=final, image=image, decodes=False)
+            None,
+            (Tensor("position embedding", (count + extra, hidden), "table"),),
+            (tokens, *patch_embedding(hidden, channels, patch_height, patch_width)),
+        ),
+        layers=(layer,) * fields.layers(),
+        head=Head(),
+        final=final,
+        image=image,
+        decodes=False,
+    )
 
 
 def vit(fields: Fields) -> Architecture:
@@ -138,5 +186,3 @@ def vit(fields: Fields) -> Architecture:
 def deit(fields: Fields) -> Architecture:
     """DeiT: a ViT with a distillation token beside the class token."""
     return _vit(fields, "DeiT", 2)
-
-

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ..architecture import Architecture, Layer, Reach, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, gated, rms_norm
-from ._decoder import assemble, head_widths, reaches, tied_table
+from ._decoder import assemble, has_head, head_widths, reaches, tied_table
 from ._towers import siglip
 from .llama import head_norms, pre_norms
 
@@ -18,11 +18,19 @@ def gemma(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden, default=256, kv_default=16)
     fields.only("use_bidirectional_attention", False)
     bias = fields.flag("attention_bias", False)
-    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
-                  (dense(gated(hidden, fields.size("intermediate_size"))),), pre_norms(hidden))
-    return assemble(fields, layers=[layer] * count, hidden=hidden,
-                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
-                    final=rms_norm("final", hidden))
+    layer = Layer(
+        (attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
+        (dense(gated(hidden, fields.size("intermediate_size"))),),
+        pre_norms(hidden),
+    )
+    return assemble(
+        fields,
+        layers=[layer] * count,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=rms_norm("final", hidden),
+    )
 
 
 def sandwich_norms(hidden: int) -> tuple:
@@ -31,16 +39,44 @@ def sandwich_norms(hidden: int) -> tuple:
     return sum((rms_norm(name, hidden) for name in names), ())
 
 
-def _sandwich(fields: Fields, hidden: int, windows: list[Reach], widths, extra=(),
-              vocabulary: int | None = None, **parts) -> Architecture:
+def _sandwich(
+    fields: Fields,
+    hidden: int,
+    windows: list[Reach],
+    widths,
+    extra=(),
+    vocabulary: int | None = None,
+    **parts,
+) -> Architecture:
     inner = fields.size("intermediate_size")
     bias = fields.flag("attention_bias", False)
-    layers = [Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias,
-                               extra=extra, reach=reach),),
-                    (dense(gated(hidden, inner)),), sandwich_norms(hidden)) for reach in windows]
-    return assemble(fields, layers=layers, hidden=hidden,
-                    vocabulary=fields.size("vocab_size", vocabulary), tied=tied_table(fields, True),
-                    final=rms_norm("final", hidden), **parts)
+    layers = [
+        Layer(
+            (
+                attention(
+                    hidden,
+                    widths.heads,
+                    widths.kv_heads,
+                    widths.width,
+                    bias=bias,
+                    extra=extra,
+                    reach=reach,
+                ),
+            ),
+            (dense(gated(hidden, inner)),),
+            sandwich_norms(hidden),
+        )
+        for reach in windows
+    ]
+    return assemble(
+        fields,
+        layers=layers,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size", vocabulary),
+        tied=tied_table(fields, True),
+        final=rms_norm("final", hidden),
+        **parts,
+    )
 
 
 def gemma2(fields: Fields) -> Architecture:
@@ -50,8 +86,9 @@ def gemma2(fields: Fields) -> Architecture:
     fields.only("use_bidirectional_attention", False)
     window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     fields.skip("cache_implementation", "sliding_window_size")
-    return _sandwich(fields, hidden, reaches(fields, count, window, implied=lambda i: i % 2 == 0),
-                     widths)
+    return _sandwich(
+        fields, hidden, reaches(fields, count, window, implied=lambda i: i % 2 == 0), widths
+    )
 
 
 def pattern(fields: Fields, name: str, default: int) -> Callable[[int], bool]:
@@ -95,11 +132,15 @@ def gemma3(fields: Fields) -> Architecture:
     fields.skip("tie_word_embeddings")
     tower = None
     if vision is not None:
-        tower = siglip(vision, text.size("hidden_size"), projector=lambda width, hidden: (
-            Tensor("projection", (width, hidden), per="image token"),
-            *rms_norm("soft embedding", width)))
+        tower = siglip(
+            vision,
+            text.size("hidden_size"),
+            projector=lambda width, hidden: (
+                Tensor("projection", (width, hidden), per="image token"),
+                *rms_norm("soft embedding", width),
+            ),
+        )
         fields.note(f"an image is {tokens} tokens of the text model")
-    inner = gemma3_text(text, head=True, vision=tower)
+    inner = gemma3_text(text, head=has_head(fields), vision=tower)
     text.finish()
     return inner
-

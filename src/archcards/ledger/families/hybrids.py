@@ -1,17 +1,28 @@
-"""Attention among recurrent layers: Jamba, Zamba, Nemotron-H, Granite 4, Bamba, RecurrentGemma."""
+"""Attention among recurrent layers: Jamba, Granite 4, Bamba, Falcon-H1, LFM2, RecurrentGemma."""
 
-from ..architecture import (Architecture, Experts, FeedForward, Layer, Module, Reach, Recurrence,
-                            Tensor)
+from ..architecture import (
+    Architecture,
+    Layer,
+    Reach,
+    Recurrence,
+)
 from ..errors import UnsupportedConfig
-from ..fields import MOST_LAYERS, Fields, shown
-from ._blocks import attention, dense, experts, gated, linear, plain, rms_norm
+from ..fields import Fields, shown
+from ._blocks import attention, dense, experts, gated, rms_norm
 from ._decoder import assemble, head_widths, tied_table
 from ._recurrences import mamba, mamba2, real_gated, short_convolution
 from .llama import head_norms, pre_norms
 from .mixtures import chosen
 from .state_space import rank_of
 
-__all__ = ["bamba", "falcon_h1", "granite_hybrid", "jamba", "lfm2", "nemotron_h", "recurrent_gemma", "zamba", "zamba2"]
+__all__ = [
+    "bamba",
+    "falcon_h1",
+    "granite_hybrid",
+    "jamba",
+    "lfm2",
+    "recurrent_gemma",
+]
 
 RECURRENT = ("linear_attention", "mamba", "mamba2")
 FULL = ("full_attention", "attention")
@@ -26,8 +37,14 @@ def jamba(fields: Fields) -> Architecture:
     """Jamba: one attention layer in a period, and every other feed-forward network a mixture."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, kv_default=8)
-    period, offset = fields.size("attn_layer_period", 8), fields.size("attn_layer_offset", 4, least=0)
-    every, first = fields.size("expert_layer_period", 2), fields.size("expert_layer_offset", 1, least=0)
+    period, offset = (
+        fields.size("attn_layer_period", 8),
+        fields.size("attn_layer_offset", 4, least=0),
+    )
+    every, first = (
+        fields.size("expert_layer_period", 2),
+        fields.size("expert_layer_offset", 1, least=0),
+    )
     if offset >= period:
         raise fields.refuse("attn_layer_offset", f"less than attn_layer_period, {period}")
     if first >= every:
@@ -41,13 +58,20 @@ def jamba(fields: Fields) -> Architecture:
     else:
         fields.skip("num_experts_per_tok")
     recurrent = mamba(
-        hidden, fields.size("mamba_expand", 2) * hidden, fields.size("mamba_d_state", 16),
-        rank_of(fields, "mamba_dt_rank", hidden), fields.size("mamba_d_conv", 4),
-        bias=fields.flag("mamba_proj_bias", False), conv_bias=fields.flag("mamba_conv_bias", True),
-        norms=True)
+        hidden,
+        fields.size("mamba_expand", 2) * hidden,
+        fields.size("mamba_d_state", 16),
+        rank_of(fields, "mamba_dt_rank", hidden),
+        fields.size("mamba_d_conv", 4),
+        bias=fields.flag("mamba_proj_bias", False),
+        conv_bias=fields.flag("mamba_conv_bias", True),
+        norms=True,
+    )
     fields.only("mamba_inner_layernorms", True)
     fields.only("sliding_window")
-    fields.skip("use_mamba_kernels", "use_mambapy", "use_associative_scan", "calc_logits_for_entire_prompt")
+    fields.skip(
+        "use_mamba_kernels", "use_mambapy", "use_associative_scan", "calc_logits_for_entire_prompt"
+    )
     reads = attention(hidden, widths.heads, widths.kv_heads, widths.width)
     kinds = listed(fields, layers, "layers_block_type", "layer_types")
     implied = ["attention" if i % period == offset else "mamba" for i in range(layers)]
@@ -55,219 +79,24 @@ def jamba(fields: Fields) -> Architecture:
         raise fields.refuse("layers_block_type", "the layers that attn_layer_period implies")
     return assemble(
         fields,
-        layers=[Layer((reads if kind in FULL else recurrent,),
-                      (mixture if i % every == first else network,), pre_norms(hidden))
-                for i, kind in enumerate(implied)],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden))
+        layers=[
+            Layer(
+                (reads if kind in FULL else recurrent,),
+                (mixture if i % every == first else network,),
+                pre_norms(hidden),
+            )
+            for i, kind in enumerate(implied)
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
-def shared(tensors: tuple[Tensor, ...], label: str) -> tuple[Tensor, ...]:
-    """The same tensors, stored once wherever the label occurs."""
-    return tuple(tensor._replace(shared=label) for tensor in tensors)
-
-
-def zamba(fields: Fields) -> Architecture:
-    """Zamba: Mamba layers, and one attention block whose parameters several layers share.
-
-    The block reads the layer's input beside the token embedding, so it is twice as wide.
-    """
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    wide = fields.size("attention_hidden_size", 2 * hidden)
-    if wide != 2 * hidden:
-        raise fields.refuse("attention_hidden_size", f"{2 * hidden}, twice hidden_size")
-    heads = fields.size("num_attention_heads")
-    kv_heads = fields.size("num_key_value_heads", heads)
-    fields.divides("num_key_value_heads", kv_heads, heads, "num_attention_heads")
-    width = fields.maybe(fields.first("attention_head_dim", "head_dim"))
-    if width is None:
-        width = fields.divides("num_attention_heads", heads, 2 * hidden, "twice the hidden size")
-    inner = fields.size("mamba_expand", 2) * hidden
-    mamba_heads = fields.size("n_mamba_heads", 2)
-    fields.divides("n_mamba_heads", mamba_heads, inner, "mamba_expand times hidden_size")
-    recurrent = mamba(hidden, inner, fields.size("mamba_d_state", 16),
-                      rank_of(fields, "mamba_dt_rank", hidden), fields.size("mamba_d_conv", 4),
-                      bias=fields.flag("mamba_proj_bias", False),
-                      conv_bias=fields.flag("mamba_conv_bias", True), heads=mamba_heads)
-    period, offset = fields.size("attn_layer_period", 6), fields.size("attn_layer_offset", 4, least=0)
-    kinds = listed(fields, layers, "layers_block_type", "layer_types")
-    if kinds is None:
-        kinds = ["mamba", "mamba", "hybrid", *("hybrid" if i % period == offset else "mamba"
-                                               for i in range(layers - 3))][:layers]
-    fields.only("sliding_window")
-    fields.skip("hidden_mamba_act", "use_mamba_kernels", "use_associative_scan", "use_mambapy")
-    reads = attention(wide, heads, kv_heads, width, output=hidden, facts={"shared": "block"})
-    network = FeedForward(shared(gated(hidden, fields.size("intermediate_size")), "block"))
-    norms = shared(rms_norm("attention", wide) + rms_norm("feed-forward", hidden), "block")
-    own = rms_norm("mixer", hidden)
-    hybrid = Layer((reads, recurrent), (network,), norms + own, linear("mix", hidden, hidden))
-    uses = kinds.count("hybrid")
-    fields.note(f"one attention block serves {uses} layers: its parameters once, its cache per use")
-    return assemble(fields, layers=[hybrid if kind == "hybrid" else Layer((recurrent,), (), own)
-                                    for kind in kinds],
-                    hidden=hidden, vocabulary=fields.size("vocab_size"),
-                    tied=tied_table(fields, True), final=rms_norm("final", hidden))
-
-
-def zamba2(fields: Fields) -> Architecture:
-    """Zamba2: Mamba-2 layers, a few shared blocks in turn, and small adapters at each use."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    wide = 2 * hidden
-    fields.only("attention_hidden_size", wide)
-    heads = fields.size("num_attention_heads")
-    width = fields.divides("num_attention_heads", heads, wide, "twice the hidden size")
-    fields.only("attention_head_dim", width)
-    kv_heads = fields.size("num_key_value_heads", heads)
-    fields.only("num_query_groups", heads)
-    fields.divides("num_key_value_heads", kv_heads, heads, "num_attention_heads")
-    mamba_heads = fields.size("n_mamba_heads", 8)
-    per_head = fields.divides("n_mamba_heads", mamba_heads, fields.size("mamba_expand", 2) * hidden,
-                              "mamba_expand times hidden_size")
-    fields.only("mamba_headdim", per_head)
-    bias = fields.flag("add_bias_linear", False)
-    recurrent = mamba2(hidden, mamba_heads, per_head, fields.size("mamba_ngroups", 1),
-                       fields.size("mamba_d_state", 64), fields.size("mamba_d_conv", 4), bias=bias)
-    fields.only("use_conv_bias", True)
-    kinds = listed(fields, layers, "layers_block_type", "layer_types")
-    if kinds is None:
-        raise fields.refuse("layers_block_type", "a list with the kind of each layer")
-    blocks = fields.size("num_mem_blocks", 1, most=layers)
-    adapt = fields.flag(fields.first("use_shared_attention_adapter", "use_shared_attention_lora"), False)
-    fields.only("use_shared_block_lora", True)
-    fields.only("state_size", fields.values.get("mamba_d_state", 64))
-    mlp_adapt = fields.flag("use_shared_mlp_adapter", True)
-    if not mlp_adapt:
-        raise fields.refuse("use_shared_mlp_adapter", "true")
-    rank = fields.size(fields.first("adapter_rank", "lora_rank"), 128)
-    inner = fields.size("intermediate_size", 4 * hidden)
-    fields.only("ffn_hidden_size", inner)
-    uses = [i for i, kind in enumerate(kinds) if kind == "hybrid"]
-    fields.only("hybrid_layer_ids", uses)
-    fields.skip("use_mamba_kernels", "use_mem_rope", "use_long_context", "use_mem_eff_path", "chunk_size",
-                "kv_channels", "mamba_dt_rank", "num_logits_to_keep", "time_step_floor",
-                "time_step_max", "time_step_min", "time_step_limit", "use_shared_block_attention",
-                "rope_theta", "sliding_window")
-    own = rms_norm("mixer", hidden)
-    made = []
-    for kind in kinds:
-        if kind != "hybrid":
-            made.append(Layer((recurrent,), (), own))
-            continue
-        label = f"block {sum(1 for one in made if len(one.mixers) == 2) % blocks}"
-        extra = ()
-        if adapt:
-            for name in ("query", "key", "value"):
-                extra += linear(f"{name} adapter down", wide, rank) + linear(f"{name} adapter up", rank, wide)
-        adapter = linear("adapter down", hidden, rank) + linear("adapter up", rank, 2 * inner)
-        reads = attention(wide, heads, kv_heads, width, output=hidden, facts={"shared": label}, extra=extra)
-        network = FeedForward(shared(gated(hidden, inner, bias), label) + adapter)
-        norms = shared(rms_norm("attention", wide) + rms_norm("feed-forward", hidden), label)
-        made.append(Layer((reads, recurrent), (network,), norms + own, linear("mix", hidden, hidden)))
-    fields.note(f"{blocks} attention block{'s' if blocks > 1 else ''} in turn serve{'' if blocks > 1 else 's'} "
-                f"{len(uses)} layers: parameters once each, the cache per use")
-    return assemble(fields, layers=made, hidden=hidden, vocabulary=fields.size("vocab_size"),
-                    tied=tied_table(fields, True), final=rms_norm("final", hidden))
-
-
-LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
-
-
-def nemotron_kinds(fields: Fields) -> list[str]:
-    """Nemotron-H's layers: letters of a pattern, or words."""
-    words = fields.first("layers_block_type", "layer_types")
-    pattern = fields.text("hybrid_override_pattern")
-    if fields.values.get(words) is not None:
-        found = fields.kinds(words, len(fields.items(words)), [*RECURRENT, *FULL, "mlp", "moe"])
-        found = ["mamba" if kind in RECURRENT else "attention" if kind in FULL else kind for kind in found]
-    elif pattern:
-        bad = sorted(set(pattern) - set(LETTERS))
-        if bad:
-            raise fields.refuse("hybrid_override_pattern", f"the letters {' '.join(LETTERS)}")
-        found = [LETTERS[letter] for letter in pattern]
-    else:
-        raise fields.refuse("hybrid_override_pattern", "a letter for each layer")
-    count = fields.maybe("num_hidden_layers", most=MOST_LAYERS)
-    if count is not None and count != len(found):
-        raise fields.refuse("num_hidden_layers", f"{len(found)}, as many as the pattern has letters")
-    if not 0 < len(found) <= MOST_LAYERS:
-        raise fields.refuse(words, f"between 1 and {MOST_LAYERS} layers")
-    return found
-
-
-def nemotron_h(fields: Fields) -> Architecture:
-    """Nemotron-H and Nemotron 3: each layer one thing only, as a pattern string spells them."""
-    hidden = fields.size("hidden_size")
-    kinds = nemotron_kinds(fields)
-    heads = fields.size("num_attention_heads")
-    kv_heads = fields.size("num_key_value_heads", 8, null=heads)
-    fields.divides("num_key_value_heads", kv_heads, heads, "num_attention_heads")
-    width = fields.size(fields.first("head_dim", "attention_head_dim"), 128)
-    bias = fields.flag("use_bias", False)
-    fields.only("attention_bias", False)
-    fields.only("mamba_proj_bias", bias)
-    fields.only("sliding_window")
-    fields.skip("expand", "mamba_expand", "chunk_size", "mamba_chunk_size", "mamba_hidden_act",
-                "mamba_ssm_cache_dtype", "rescale_prenorm_residual", "residual_in_fp32",
-                "time_step_floor", "time_step_max", "time_step_min", "time_step_limit",
-                "use_mamba_kernels", "moe_shared_expert_overlap", "mamba_dt_init_floor", "rope_theta",
-                "time_step_rank", "mtp_layers_block_type")
-    blocks: dict[str, tuple] = {}
-    if "mamba" in kinds:
-        number, groups = fields.size("mamba_num_heads"), fields.size(fields.first("n_groups", "mamba_n_groups"), 8)
-        fields.divides("n_groups", groups, number, "mamba_num_heads")
-        blocks["mamba"] = ((mamba2(
-            hidden, number, fields.size("mamba_head_dim"), groups, fields.size("ssm_state_size"),
-            fields.size(fields.first("conv_kernel", "mamba_d_conv"), 4), bias=bias,
-            conv_bias=fields.flag(fields.first("use_conv_bias", "mamba_conv_bias"), True)),), ())
-    if "attention" in kinds:
-        blocks["attention"] = ((attention(hidden, heads, kv_heads, width),), ())
-    mlp_bias = fields.flag("mlp_bias", False)
-    if "mlp" in kinds:
-        blocks["mlp"] = ((), (dense(plain(hidden, fields.size("intermediate_size"), mlp_bias)),))
-    if "moe" in kinds:
-        blocks["moe"] = ((), (_nemotron_experts(fields, hidden, mlp_bias),))
-    # A file without experts, attention or state-space layers still carries their sizes.
-    fields.skip("mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "mamba_n_groups",
-                "conv_kernel", "mamba_d_conv", "use_conv_bias", "mamba_conv_bias", "intermediate_size",
-                "n_routed_experts", "num_local_experts", "num_experts_per_tok", "n_shared_experts",
-                "moe_intermediate_size", "moe_shared_expert_intermediate_size")
-    if "moe" not in kinds:
-        fields.skip("moe_latent_size")
-    norm = rms_norm("mixer", hidden)
-    modules = fields.size("num_nextn_predict_layers", 0, least=0, most=64)
-    prediction = _nemotron_prediction(fields, hidden, blocks, norm) * modules if modules else ()
-    return assemble(fields, layers=[Layer(*blocks[kind], norm, kind=kind) for kind in kinds], hidden=hidden,
-                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-                    final=rms_norm("final", hidden), multi_token_prediction=prediction)
-
-
-def _nemotron_prediction(fields: Fields, hidden: int, blocks: dict[str, tuple],
-                         norm: tuple[Tensor, ...]) -> tuple[Module, ...]:
-    """One prediction module: the blocks of its pattern, two norms and a projection before, a norm after."""
-    pattern = fields.text("mtp_hybrid_override_pattern")
-    if not pattern or len(pattern) > 64 or any(LETTERS.get(letter) not in blocks for letter in pattern):
-        fields.note("multi-token-prediction layers are announced (num_nextn_predict_layers) and not "
-                    "described: not counted")
-        return ()
-    others = (rms_norm("embedding", hidden) + rms_norm("hidden", hidden)
-              + linear("projection", 2 * hidden, hidden) + rms_norm("final", hidden))
-    return (Module(tuple(Layer(*blocks[LETTERS[letter]], norm) for letter in pattern), others),)
-
-
-def _nemotron_experts(fields: Fields, hidden: int, bias: bool) -> Experts:
-    count = fields.size(fields.first("n_routed_experts", "num_local_experts"))
-    taken = chosen(fields, "num_experts_per_tok", count)
-    inner, always = fields.size("moe_intermediate_size"), fields.size("moe_shared_expert_intermediate_size")
-    fields.only("n_shared_experts", 1)
-    latent = fields.maybe("moe_latent_size")
-    routed = plain(latent or hidden, inner, False, copies=count, used=taken)
-    if latent:
-        routed += linear("latent down", hidden, latent, bias) + linear("latent up", latent, hidden, bias)
-    return Experts(count, taken, linear("router", hidden, count), routed, plain(hidden, always, bias))
-
-
-def _mamba2_of(fields: Fields, hidden: int, *, heads: int, state: int, inner: int | None = None,
-               **options) -> Recurrence:
+def _mamba2_of(
+    fields: Fields, hidden: int, *, heads: int, state: int, inner: int | None = None, **options
+) -> Recurrence:
     number = fields.size("mamba_n_heads", heads)
     if inner is None:
         inner = fields.size("mamba_expand", 2) * hidden
@@ -281,11 +110,25 @@ def _mamba2_of(fields: Fields, hidden: int, *, heads: int, state: int, inner: in
         fields.skip("mamba_d_head")
     groups = fields.size("mamba_n_groups", 1)
     fields.divides("mamba_n_groups", groups, number, "mamba_n_heads")
-    fields.skip("mamba_chunk_size", "time_step_floor", "time_step_max", "time_step_min", "time_step_limit",
-                "use_mamba_kernels")
-    return mamba2(hidden, number, width, groups, fields.size("mamba_d_state", state),
-                  fields.size("mamba_d_conv", 4), bias=fields.flag("mamba_proj_bias", False),
-                  conv_bias=fields.flag("mamba_conv_bias", True), **options)
+    fields.skip(
+        "mamba_chunk_size",
+        "time_step_floor",
+        "time_step_max",
+        "time_step_min",
+        "time_step_limit",
+        "use_mamba_kernels",
+    )
+    return mamba2(
+        hidden,
+        number,
+        width,
+        groups,
+        fields.size("mamba_d_state", state),
+        fields.size("mamba_d_conv", 4),
+        bias=fields.flag("mamba_proj_bias", False),
+        conv_bias=fields.flag("mamba_conv_bias", True),
+        **options,
+    )
 
 
 def granite_hybrid(fields: Fields) -> Architecture:
@@ -303,26 +146,43 @@ def granite_hybrid(fields: Fields) -> Architecture:
     if count:
         if inner is None:
             raise fields.refuse("intermediate_size", "the width of an expert")
-        part = experts(hidden, inner, count, chosen(fields, "num_experts_per_tok", count, 2), shared=always)
+        part = experts(
+            hidden, inner, count, chosen(fields, "num_experts_per_tok", count, 2), shared=always
+        )
     else:
         fields.skip("num_experts_per_tok")
         part = dense(gated(hidden, always))
         if inner is not None and inner != always:
-            fields.note(f"without experts only shared_intermediate_size {always} counts, not "
-                        f"intermediate_size {inner}")
-    fields.skip("position_embedding_type", "normalization_function", "init_method", "shared_expert_gate")
+            fields.note(
+                f"without experts only shared_intermediate_size {always} counts, not "
+                f"intermediate_size {inner}"
+            )
+    fields.skip(
+        "position_embedding_type", "normalization_function", "init_method", "shared_expert_gate"
+    )
     recurrent = None
     if any(kind in RECURRENT for kind in kinds):
         recurrent = _mamba2_of(fields, hidden, heads=128, state=256)
     else:
         fields.skip(*(name for name in fields.values if name.startswith("mamba_")))
-    reads = attention(hidden, widths.heads, widths.kv_heads, widths.width,
-                      bias=fields.flag("attention_bias", False))
+    reads = attention(
+        hidden,
+        widths.heads,
+        widths.kv_heads,
+        widths.width,
+        bias=fields.flag("attention_bias", False),
+    )
     return assemble(
-        fields, layers=[Layer((reads if kind in FULL else recurrent,), (part,), pre_norms(hidden))
-                        for kind in kinds],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden))
+        fields,
+        layers=[
+            Layer((reads if kind in FULL else recurrent,), (part,), pre_norms(hidden))
+            for kind in kinds
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
 def bamba(fields: Fields) -> Architecture:
@@ -331,18 +191,31 @@ def bamba(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden, kv_default=8)
     found = set(fields.sizes("attn_layer_indices", most=layers - 1) or ())
     kinds = listed(fields, layers, "layers_block_type", "layer_types")
-    if kinds is not None and [kind in FULL for kind in kinds] != [i in found for i in range(layers)]:
+    if kinds is not None and [kind in FULL for kind in kinds] != [
+        i in found for i in range(layers)
+    ]:
         raise fields.refuse("layer_types", "the layers that attn_layer_indices names")
     fields.skip("attn_rotary_emb", "z_loss_coefficient")
     recurrent = _mamba2_of(fields, hidden, heads=128, state=256)
-    reads = attention(hidden, widths.heads, widths.kv_heads, widths.width,
-                      bias=fields.flag("attention_bias", False))
+    reads = attention(
+        hidden,
+        widths.heads,
+        widths.kv_heads,
+        widths.width,
+        bias=fields.flag("attention_bias", False),
+    )
     network = dense(gated(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False)))
     return assemble(
-        fields, layers=[Layer((reads if i in found else recurrent,), (network,), pre_norms(hidden))
-                        for i in range(layers)],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden))
+        fields,
+        layers=[
+            Layer((reads if i in found else recurrent,), (network,), pre_norms(hidden))
+            for i in range(layers)
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
 def falcon_h1(fields: Fields) -> Architecture:
@@ -351,19 +224,48 @@ def falcon_h1(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden, kv_default=8)
     listed(fields, layers, "layers_block_type", "layer_types")
     inner = fields.maybe("mamba_d_ssm") if "mamba_d_ssm" in fields else 1024
-    recurrent = _mamba2_of(fields, hidden, heads=128, state=256, inner=inner,
-                           norm=fields.flag("mamba_rms_norm", False),
-                           out_bias=fields.flag("projectors_bias", False))
-    fields.skip("mamba_norm_before_gate", "mamba_use_mlp", "mlp_expansion_factor", "attn_layer_indices",
-                "attention_in_multiplier", "attention_out_multiplier", "key_multiplier", "lm_head_multiplier",
-                "mlp_multipliers", "ssm_in_multiplier", "ssm_multipliers", "ssm_out_multiplier",
-                "attn_rotary_emb", "use_mem_eff_path")
-    reads = attention(hidden, widths.heads, widths.kv_heads, widths.width,
-                      bias=fields.flag("attention_bias", False))
+    recurrent = _mamba2_of(
+        fields,
+        hidden,
+        heads=128,
+        state=256,
+        inner=inner,
+        norm=fields.flag("mamba_rms_norm", False),
+        out_bias=fields.flag("projectors_bias", False),
+    )
+    fields.skip(
+        "mamba_norm_before_gate",
+        "mamba_use_mlp",
+        "mlp_expansion_factor",
+        "attn_layer_indices",
+        "attention_in_multiplier",
+        "attention_out_multiplier",
+        "key_multiplier",
+        "lm_head_multiplier",
+        "mlp_multipliers",
+        "ssm_in_multiplier",
+        "ssm_multipliers",
+        "ssm_out_multiplier",
+        "attn_rotary_emb",
+        "use_mem_eff_path",
+    )
+    reads = attention(
+        hidden,
+        widths.heads,
+        widths.kv_heads,
+        widths.width,
+        bias=fields.flag("attention_bias", False),
+    )
     network = dense(gated(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False)))
     layer = Layer((reads, recurrent), (network,), pre_norms(hidden))
-    return assemble(fields, layers=[layer] * layers, hidden=hidden, vocabulary=fields.size("vocab_size"),
-                    tied=tied_table(fields, False), final=rms_norm("final", hidden))
+    return assemble(
+        fields,
+        layers=[layer] * layers,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
 def lfm2(fields: Fields) -> Architecture:
@@ -376,7 +278,9 @@ def lfm2(fields: Fields) -> Architecture:
         raise fields.refuse("layer_types", "the kind of each layer, here or in full_attn_idxs")
     if kinds is None:
         kinds = ["full_attention" if i in set(found) else "conv" for i in range(layers)]
-    elif found is not None and kinds != ["full_attention" if i in set(found) else "conv" for i in range(layers)]:
+    elif found is not None and kinds != [
+        "full_attention" if i in set(found) else "conv" for i in range(layers)
+    ]:
         raise fields.refuse("layer_types", "the layers that full_attn_idxs names")
     fields.only("block_dim", hidden)
     fields.only("conv_dim", hidden)
@@ -388,7 +292,10 @@ def lfm2(fields: Fields) -> Architecture:
     fields.only("conv_use_xavier_init", True)
     fields.only("use_pos_enc", True)
     fields.only("num_heads", widths.heads)
-    fields.only("block_norm_eps", *(v for v in [fields.values.get("block_norm_eps")] if isinstance(v, float)))
+    fields.only(
+        "block_norm_eps",
+        *(v for v in [fields.values.get("block_norm_eps")] if isinstance(v, float)),
+    )
     inner = fields.size(fields.first("block_ff_dim", "intermediate_size"))
     if fields.flag("block_auto_adjust_ff_dim", True):
         inner = max(2 * inner // 3, 1)
@@ -396,21 +303,35 @@ def lfm2(fields: Fields) -> Architecture:
         if not 0 < factor <= 100:
             raise fields.refuse("block_ffn_dim_multiplier", "a factor from 0 to 100")
         multiple = fields.size("block_multiple_of", 256)
-        if "block_ffn_dim_multiplier" not in fields or fields.values["block_ffn_dim_multiplier"] is not None:
+        if (
+            "block_ffn_dim_multiplier" not in fields
+            or fields.values["block_ffn_dim_multiplier"] is not None
+        ):
             inner = -(-int(factor * inner) // multiple) * multiple
         fields.note(f"the feed-forward network is {inner} wide, after block_auto_adjust_ff_dim")
     else:
         fields.skip("block_ffn_dim_multiplier", "block_multiple_of")
     kernel, bias = fields.size("conv_L_cache", 3), fields.flag("conv_bias", False)
-    reads = attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=head_norms(widths.width))
+    reads = attention(
+        hidden, widths.heads, widths.kv_heads, widths.width, extra=head_norms(widths.width)
+    )
     convolved, network = short_convolution(hidden, kernel, bias), dense(gated(hidden, inner))
     tied = fields.flag(fields.first("tie_embedding", "tie_word_embeddings"), True)
     if tied:
         fields.note("tied: the output head is the token table, counted once")
     return assemble(
-        fields, layers=[Layer((reads if kind == "full_attention" else convolved,), (network,), pre_norms(hidden))
-                        for kind in kinds],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied, final=rms_norm("final", hidden))
+        fields,
+        layers=[
+            Layer(
+                (reads if kind == "full_attention" else convolved,), (network,), pre_norms(hidden)
+            )
+            for kind in kinds
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied,
+        final=rms_norm("final", hidden),
+    )
 
 
 def recurrent_gemma(fields: Fields) -> Architecture:
@@ -427,22 +348,48 @@ def recurrent_gemma(fields: Fields) -> Architecture:
     pattern = fields.items("block_types") or ["recurrent", "recurrent", "attention"]
     for position, word in enumerate(pattern):
         if word not in ("recurrent", "attention"):
-            raise UnsupportedConfig(f"{fields.where('block_types')}[{position}]: expected recurrent or "
-                                    f"attention, came {shown(word)}")
-    fields.skip("_block_types", "layers_block_type", "layer_types", "w_init_variance_scale",
-                "final_w_init_variance_scale", "partial_rotary_factor", "embeddings_scale_by_sqrt_dim")
+            raise UnsupportedConfig(
+                f"{fields.where('block_types')}[{position}]: expected recurrent or "
+                f"attention, came {shown(word)}"
+            )
+    fields.skip(
+        "_block_types",
+        "layers_block_type",
+        "layer_types",
+        "w_init_variance_scale",
+        "final_w_init_variance_scale",
+        "partial_rotary_factor",
+        "embeddings_scale_by_sqrt_dim",
+    )
     inner = fields.size("intermediate_size")
     if inner % 2:
-        raise fields.refuse("intermediate_size", "an even number: each half of the gated network has half")
-    fields.note(f"intermediate_size {inner} is both halves of the gated network: each is {inner // 2} wide")
+        raise fields.refuse(
+            "intermediate_size", "an even number: each half of the gated network has half"
+        )
+    fields.note(
+        f"intermediate_size {inner} is both halves of the gated network: each is {inner // 2} wide"
+    )
     network = dense(gated(hidden, inner // 2, True))
-    reads = attention(hidden, heads, kv_heads, width, bias=fields.flag("attention_bias", False),
-                      output_bias=True, reach=Reach("window", window))
+    reads = attention(
+        hidden,
+        heads,
+        kv_heads,
+        width,
+        bias=fields.flag("attention_bias", False),
+        output_bias=True,
+        reach=Reach("window", window),
+    )
     recurrent = real_gated(hidden, lru, heads, fields.size("conv1d_width", 4))
     kinds = [pattern[i % len(pattern)] for i in range(layers)]
     fields.note(f"{kinds.count('attention')} of {layers} layers read a window of {window} tokens")
     return assemble(
-        fields, layers=[Layer((reads if kind == "attention" else recurrent,), (network,), pre_norms(hidden))
-                        for kind in kinds],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, True),
-        final=rms_norm("final", hidden))
+        fields,
+        layers=[
+            Layer((reads if kind == "attention" else recurrent,), (network,), pre_norms(hidden))
+            for kind in kinds
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, True),
+        final=rms_norm("final", hidden),
+    )

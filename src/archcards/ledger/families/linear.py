@@ -19,26 +19,45 @@ KINDS = ("linear_attention", "full_attention")
 def _interval(fields: Fields, layers: int, default: int = 4) -> list[str]:
     every = fields.size("full_attention_interval", default)
     return fields.kinds("layer_types", layers, KINDS) or [
-        "linear_attention" if (layer + 1) % every else "full_attention" for layer in range(layers)]
+        "linear_attention" if (layer + 1) % every else "full_attention" for layer in range(layers)
+    ]
 
 
 def _qwen_mixers(fields: Fields, hidden: int) -> tuple[Attention, Recurrence]:
     widths = head_widths(fields, hidden, default=256)
     fields.only("attn_output_gate", True)
-    reads = attention(hidden, widths.heads, widths.kv_heads, widths.width, gate=True,
-                      bias=fields.flag("attention_bias", False), extra=head_norms(widths.width))
+    reads = attention(
+        hidden,
+        widths.heads,
+        widths.kv_heads,
+        widths.width,
+        gate=True,
+        bias=fields.flag("attention_bias", False),
+        extra=head_norms(widths.width),
+    )
     keys, values = fields.size("linear_num_key_heads"), fields.size("linear_num_value_heads")
     fields.divides("linear_num_key_heads", keys, values, "linear_num_value_heads")
-    recurrent = gated_delta(hidden, keys, values, fields.size("linear_key_head_dim"),
-                            fields.size("linear_value_head_dim"), fields.size("linear_conv_kernel_dim", 4))
+    recurrent = gated_delta(
+        hidden,
+        keys,
+        values,
+        fields.size("linear_key_head_dim"),
+        fields.size("linear_value_head_dim"),
+        fields.size("linear_conv_kernel_dim", 4),
+    )
     return reads, recurrent
 
 
 def _qwen_moe(fields: Fields, hidden: int):
     count = fields.size(fields.first("num_experts", "num_local_experts"))
-    return experts(hidden, fields.size("moe_intermediate_size"), count,
-                   chosen(fields, "num_experts_per_tok", count),
-                   shared=fields.size("shared_expert_intermediate_size"), shared_gate=True)
+    return experts(
+        hidden,
+        fields.size("moe_intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count),
+        shared=fields.size("shared_expert_intermediate_size"),
+        shared_gate=True,
+    )
 
 
 def qwen3_next(fields: Fields) -> Architecture:
@@ -47,15 +66,22 @@ def qwen3_next(fields: Fields) -> Architecture:
     kinds = _interval(fields, layers)
     reads, recurrent = _qwen_mixers(fields, hidden)
     inner = fields.maybe("intermediate_size")
-    parts = sparse_layers(fields, layers, _qwen_moe(fields, hidden),
-                          dense(gated(hidden, inner)) if inner else None)
+    parts = sparse_layers(
+        fields, layers, _qwen_moe(fields, hidden), dense(gated(hidden, inner)) if inner else None
+    )
     fields.only("use_sliding_window", False)
     fields.skip("sliding_window")
     return assemble(
-        fields, layers=[Layer((reads if kind == "full_attention" else recurrent,), (part,), pre_norms(hidden))
-                        for kind, part in zip(kinds, parts, strict=True)],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden))
+        fields,
+        layers=[
+            Layer((reads if kind == "full_attention" else recurrent,), (part,), pre_norms(hidden))
+            for kind, part in zip(kinds, parts, strict=True)
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
 def _qwen3_5_text(fields: Fields, part: Callable) -> Architecture:
@@ -71,14 +97,25 @@ def _qwen3_5_text(fields: Fields, part: Callable) -> Architecture:
     norms = pre_norms(hidden)
     prediction = ()
     if modules:
-        others = (rms_norm("embedding", hidden) + rms_norm("hidden", hidden)
-                  + linear("projection", 2 * hidden, hidden) + rms_norm("head", hidden))
+        others = (
+            rms_norm("embedding", hidden)
+            + rms_norm("hidden", hidden)
+            + linear("projection", 2 * hidden, hidden)
+            + rms_norm("head", hidden)
+        )
         prediction = (Module((Layer((reads,), (network,), norms),) * modules, others),)
     return assemble(
-        fields, layers=[Layer((reads if kind == "full_attention" else recurrent,), (network,), norms)
-                        for kind in kinds],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden), multi_token_prediction=prediction)
+        fields,
+        layers=[
+            Layer((reads if kind == "full_attention" else recurrent,), (network,), norms)
+            for kind in kinds
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+        multi_token_prediction=prediction,
+    )
 
 
 def _dense(fields: Fields, hidden: int):
@@ -101,7 +138,7 @@ def qwen3_5_moe_text(fields: Fields) -> Architecture:
 
 
 def kimi_linear(fields: Fields) -> Architecture:
-    """Kimi Linear: Kimi Delta Attention, and latent attention without rotation in every fourth layer."""
+    """Kimi Linear: Kimi Delta Attention, and in every fourth layer latent attention."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
     heads = fields.size("num_attention_heads")
     fields.skip("num_key_value_heads", "head_dim", "mla_use_nope", "qk_head_dim")
@@ -116,8 +153,12 @@ def kimi_linear(fields: Fields) -> Architecture:
         options.finish()
         if full is not None:
             if delta is not None and sorted(full + delta) != list(range(1, layers + 1)):
-                raise options.refuse("kda_layers", "with full_attn_layers each layer once, counted from 1")
-            implied = ["full_attention" if i + 1 in full else "linear_attention" for i in range(layers)]
+                raise options.refuse(
+                    "kda_layers", "with full_attn_layers each layer once, counted from 1"
+                )
+            implied = [
+                "full_attention" if i + 1 in full else "linear_attention" for i in range(layers)
+            ]
             if kinds is not None and kinds != implied:
                 raise fields.refuse("layer_types", "the layers that linear_attn_config names")
             kinds = implied
@@ -129,18 +170,30 @@ def kimi_linear(fields: Fields) -> Architecture:
     recurrent = kimi_delta(hidden, number, width, kernel)
     count = fields.size(fields.first("num_experts", "num_local_experts", "n_routed_experts"))
     parts, _ = mixed_feed_forward(
-        fields, hidden, layers, count=count,
+        fields,
+        hidden,
+        layers,
+        count=count,
         taken=chosen(fields, fields.first("num_experts_per_token", "num_experts_per_tok"), count),
         dense_first=1,
         shared=fields.size(fields.first("num_shared_experts", "n_shared_experts"), 1, least=0),
-        inner=fields.size("moe_intermediate_size"), dense_inner=fields.maybe("intermediate_size"))
+        inner=fields.size("moe_intermediate_size"),
+        dense_inner=fields.maybe("intermediate_size"),
+    )
     fields.only("num_nextn_predict_layers", 0)
     fields.skip("use_grouped_topk", "model_max_length")
     return assemble(
-        fields, layers=[Layer((reads if kind == "full_attention" else recurrent,), (part,), pre_norms(hidden))
-                        for kind, part in zip(kinds, parts, strict=True)],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden), trained_length="model_max_length")
+        fields,
+        layers=[
+            Layer((reads if kind == "full_attention" else recurrent,), (part,), pre_norms(hidden))
+            for kind, part in zip(kinds, parts, strict=True)
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+        trained_length="model_max_length",
+    )
 
 
 def minimax(fields: Fields) -> Architecture:
@@ -158,19 +211,42 @@ def minimax(fields: Fields) -> Architecture:
     if kinds is None:
         kinds = [KINDS[(layer + 1) % 2] for layer in range(layers)]
     count = fields.size(fields.first("num_local_experts", "num_experts"))
-    mixture = experts(hidden, fields.size("intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count, 2))
+    mixture = experts(
+        hidden,
+        fields.size("intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count, 2),
+    )
     fields.only("shared_intermediate_size", 0)
     fields.only("sliding_window")
-    fields.skip("block_size", "postnorm", "shared_moe_mode", "layernorm_full_attention_alpha",
-                *(f"layernorm_{part}_{side}" for part in ("full_attention", "linear_attention", "mlp")
-                  for side in ("alpha", "beta")),
-                *(f"{part}_{side}_factor" for part in ("full_attn", "linear_attn", "mlp")
-                  for side in ("alpha", "beta")))
+    fields.skip(
+        "block_size",
+        "postnorm",
+        "shared_moe_mode",
+        "layernorm_full_attention_alpha",
+        *(
+            f"layernorm_{part}_{side}"
+            for part in ("full_attention", "linear_attention", "mlp")
+            for side in ("alpha", "beta")
+        ),
+        *(
+            f"{part}_{side}_factor"
+            for part in ("full_attn", "linear_attn", "mlp")
+            for side in ("alpha", "beta")
+        ),
+    )
     recurrent = lightning(hidden, widths.heads, widths.width)
     reads = attention(hidden, widths.heads, widths.kv_heads, widths.width)
     return assemble(
-        fields, layers=[Layer((reads if kind == "full_attention" else recurrent,), (mixture,), pre_norms(hidden))
-                        for kind in kinds],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden))
+        fields,
+        layers=[
+            Layer(
+                (reads if kind == "full_attention" else recurrent,), (mixture,), pre_norms(hidden)
+            )
+            for kind in kinds
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )

@@ -13,14 +13,29 @@ def pre_norms(hidden: int) -> tuple:
     return rms_norm("attention", hidden) + rms_norm("feed-forward", hidden)
 
 
-def _dense(fields: Fields, hidden: int, windows: list[Reach], *, tied: bool = False,
-           mlp_bias: bool = False, **blocks) -> Architecture:
+def _dense(
+    fields: Fields,
+    hidden: int,
+    windows: list[Reach],
+    *,
+    tied: bool = False,
+    mlp_bias: bool = False,
+    **blocks,
+) -> Architecture:
     inner = fields.size("intermediate_size")
     network = dense(gated(hidden, inner, mlp_bias))
-    layers = [Layer((attention(hidden, reach=reach, **blocks),), (network,), pre_norms(hidden))
-              for reach in windows]
-    return assemble(fields, layers=layers, hidden=hidden, vocabulary=fields.size("vocab_size"),
-                    tied=tied_table(fields, tied), final=rms_norm("final", hidden))
+    layers = [
+        Layer((attention(hidden, reach=reach, **blocks),), (network,), pre_norms(hidden))
+        for reach in windows
+    ]
+    return assemble(
+        fields,
+        layers=layers,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, tied),
+        final=rms_norm("final", hidden),
+    )
 
 
 def llama(fields: Fields) -> Architecture:
@@ -28,8 +43,16 @@ def llama(fields: Fields) -> Architecture:
     hidden, count = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden)
     bias, mlp_bias = fields.flag("attention_bias", False), fields.flag("mlp_bias", False)
-    return _dense(fields, hidden, [FULL] * count, mlp_bias=mlp_bias, heads=widths.heads,
-                  kv_heads=widths.kv_heads, key_width=widths.width, bias=bias)
+    return _dense(
+        fields,
+        hidden,
+        [FULL] * count,
+        mlp_bias=mlp_bias,
+        heads=widths.heads,
+        kv_heads=widths.kv_heads,
+        key_width=widths.width,
+        bias=bias,
+    )
 
 
 def granite(fields: Fields) -> Architecture:
@@ -42,8 +65,14 @@ def mistral(fields: Fields) -> Architecture:
     hidden, count = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, kv_default=8)
     window = _window(fields, default=4096)
-    return _dense(fields, hidden, reaches(fields, count, window, implied=lambda layer: True),
-                  heads=widths.heads, kv_heads=widths.kv_heads, key_width=widths.width)
+    return _dense(
+        fields,
+        hidden,
+        reaches(fields, count, window, implied=lambda layer: True),
+        heads=widths.heads,
+        kv_heads=widths.kv_heads,
+        key_width=widths.width,
+    )
 
 
 def _window(fields: Fields, default: int | None = None) -> int | None:
@@ -63,8 +92,14 @@ def phi3(fields: Fields) -> Architecture:
     fields.only("lm_head_bias", False)
     fields.only("full_attn_mod", 1)
     fields.skip("interpolate_factor")
-    return _dense(fields, hidden, reaches(fields, count, _window(fields), implied=lambda layer: True),
-                  heads=widths.heads, kv_heads=widths.kv_heads, key_width=widths.width)
+    return _dense(
+        fields,
+        hidden,
+        reaches(fields, count, _window(fields), implied=lambda layer: True),
+        heads=widths.heads,
+        kv_heads=widths.kv_heads,
+        key_width=widths.width,
+    )
 
 
 def qwen_windows(fields: Fields, count: int) -> list[Reach]:
@@ -88,8 +123,16 @@ def qwen2(fields: Fields) -> Architecture:
     widths = head_widths(fields, hidden)
     fields.only("attention_bias", True, because="this family has them on query, key and value")
     fields.only("mlp_bias", False)
-    return _dense(fields, hidden, qwen_windows(fields, count), heads=widths.heads,
-                  kv_heads=widths.kv_heads, key_width=widths.width, bias=True, output_bias=False)
+    return _dense(
+        fields,
+        hidden,
+        qwen_windows(fields, count),
+        heads=widths.heads,
+        kv_heads=widths.kv_heads,
+        key_width=widths.width,
+        bias=True,
+        output_bias=False,
+    )
 
 
 def qwen3(fields: Fields) -> Architecture:
@@ -97,9 +140,16 @@ def qwen3(fields: Fields) -> Architecture:
     hidden, count = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, default=128)
     fields.only("mlp_bias", False)
-    return _dense(fields, hidden, qwen_windows(fields, count), heads=widths.heads,
-                  kv_heads=widths.kv_heads, key_width=widths.width,
-                  bias=fields.flag("attention_bias", False), extra=head_norms(widths.width))
+    return _dense(
+        fields,
+        hidden,
+        qwen_windows(fields, count),
+        heads=widths.heads,
+        kv_heads=widths.kv_heads,
+        key_width=widths.width,
+        bias=fields.flag("attention_bias", False),
+        extra=head_norms(widths.width),
+    )
 
 
 def head_norms(width: int) -> tuple:

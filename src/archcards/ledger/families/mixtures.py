@@ -6,7 +6,16 @@ from ._blocks import attention, dense, experts, gated, layer_norm, rms_norm
 from ._decoder import assemble, head_widths, reaches, tied_table
 from .llama import head_norms, pre_norms, qwen_windows
 
-__all__ = ["dbrx", "granite_moe", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen2_moe", "qwen3_moe"]
+__all__ = [
+    "dbrx",
+    "granite_moe",
+    "minimax_m2",
+    "mixtral",
+    "olmoe",
+    "phimoe",
+    "qwen2_moe",
+    "qwen3_moe",
+]
 
 
 def chosen(fields: Fields, name: str, count: int, default: int | None = None) -> int:
@@ -22,25 +31,41 @@ def mixtral(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, kv_default=8)
     count = fields.size(fields.first("num_local_experts", "num_experts"), 8)
-    mixture = experts(hidden, fields.size("intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count, 2))
+    mixture = experts(
+        hidden,
+        fields.size("intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count, 2),
+    )
     windows = reaches(fields, layers, fields.maybe("sliding_window"), implied=lambda layer: True)
     return assemble(
         fields,
-        layers=[Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, reach=reach),),
-                      (mixture,), pre_norms(hidden)) for reach in windows],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden))
+        layers=[
+            Layer(
+                (attention(hidden, widths.heads, widths.kv_heads, widths.width, reach=reach),),
+                (mixture,),
+                pre_norms(hidden),
+            )
+            for reach in windows
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
-def sparse_layers(fields: Fields, count: int, mixture: Experts,
-                  network: FeedForward | None) -> list:
+def sparse_layers(
+    fields: Fields, count: int, mixture: Experts, network: FeedForward | None
+) -> list:
     """Qwen's choice of the layers that are mixtures: every `decoder_sparse_step`-th, but for
     `mlp_only_layers`."""
     step = fields.size("decoder_sparse_step", 1)
     only_dense = set(fields.sizes("mlp_only_layers", most=count - 1) or ())
-    found = [mixture if (layer + 1) % step == 0 and layer not in only_dense else network
-             for layer in range(count)]
+    found = [
+        mixture if (layer + 1) % step == 0 and layer not in only_dense else network
+        for layer in range(count)
+    ]
     if None in found:
         raise fields.refuse("intermediate_size", "the width of the dense layers")
     return found
@@ -53,10 +78,15 @@ def _qwen_moe(fields: Fields, mixture: Experts, hidden: int, layers: int, **bloc
     windows = qwen_windows(fields, layers)
     return assemble(
         fields,
-        layers=[Layer((attention(hidden, reach=reach, **blocks),), (part,), pre_norms(hidden))
-                for reach, part in zip(windows, parts, strict=True)],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=rms_norm("final", hidden))
+        layers=[
+            Layer((attention(hidden, reach=reach, **blocks),), (part,), pre_norms(hidden))
+            for reach, part in zip(windows, parts, strict=True)
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
 def qwen2_moe(fields: Fields) -> Architecture:
@@ -64,11 +94,25 @@ def qwen2_moe(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden)
     count = fields.size(fields.first("num_experts", "num_local_experts"), 60)
-    mixture = experts(hidden, fields.size("moe_intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count),
-                      shared=fields.size("shared_expert_intermediate_size"), shared_gate=True)
-    return _qwen_moe(fields, mixture, hidden, layers, heads=widths.heads, kv_heads=widths.kv_heads,
-                     key_width=widths.width, bias=fields.flag("qkv_bias", True), output_bias=False)
+    mixture = experts(
+        hidden,
+        fields.size("moe_intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count),
+        shared=fields.size("shared_expert_intermediate_size"),
+        shared_gate=True,
+    )
+    return _qwen_moe(
+        fields,
+        mixture,
+        hidden,
+        layers,
+        heads=widths.heads,
+        kv_heads=widths.kv_heads,
+        key_width=widths.width,
+        bias=fields.flag("qkv_bias", True),
+        output_bias=False,
+    )
 
 
 def qwen3_moe(fields: Fields) -> Architecture:
@@ -76,11 +120,23 @@ def qwen3_moe(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden)
     count = fields.size(fields.first("num_experts", "num_local_experts"), 128)
-    mixture = experts(hidden, fields.size("moe_intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count))
-    return _qwen_moe(fields, mixture, hidden, layers, heads=widths.heads, kv_heads=widths.kv_heads,
-                     key_width=widths.width, bias=fields.flag("attention_bias", False),
-                     extra=head_norms(widths.width))
+    mixture = experts(
+        hidden,
+        fields.size("moe_intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count),
+    )
+    return _qwen_moe(
+        fields,
+        mixture,
+        hidden,
+        layers,
+        heads=widths.heads,
+        kv_heads=widths.kv_heads,
+        key_width=widths.width,
+        bias=fields.flag("attention_bias", False),
+        extra=head_norms(widths.width),
+    )
 
 
 def granite_moe(fields: Fields) -> Architecture:
@@ -88,15 +144,27 @@ def granite_moe(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden)
     count = fields.size(fields.first("num_local_experts", "num_experts"), 8)
-    mixture = experts(hidden, fields.size("intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count, 2),
-                      shared=fields.size("shared_intermediate_size", 0, least=0))
+    mixture = experts(
+        hidden,
+        fields.size("intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count, 2),
+        shared=fields.size("shared_intermediate_size", 0, least=0),
+    )
     bias = fields.flag("attention_bias", False)
-    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
-                  (mixture,), pre_norms(hidden))
-    return assemble(fields, layers=[layer] * layers, hidden=hidden,
-                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-                    final=rms_norm("final", hidden))
+    layer = Layer(
+        (attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
+        (mixture,),
+        pre_norms(hidden),
+    )
+    return assemble(
+        fields,
+        layers=[layer] * layers,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
 def olmoe(fields: Fields) -> Architecture:
@@ -104,14 +172,38 @@ def olmoe(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden)
     count = fields.size(fields.first("num_experts", "num_local_experts"), 64)
-    mixture = experts(hidden, fields.size("intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count, 8))
+    mixture = experts(
+        hidden,
+        fields.size("intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count, 8),
+    )
     fields.skip("clip_qkv")
-    norms = rms_norm("query", widths.heads * widths.width) + rms_norm("key", widths.kv_heads * widths.width)
-    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=norms,
-                             bias=fields.flag("attention_bias", False)),), (mixture,), pre_norms(hidden))
-    return assemble(fields, layers=[layer] * layers, hidden=hidden, vocabulary=fields.size("vocab_size"),
-                    tied=tied_table(fields, False), final=rms_norm("final", hidden))
+    norms = rms_norm("query", widths.heads * widths.width) + rms_norm(
+        "key", widths.kv_heads * widths.width
+    )
+    layer = Layer(
+        (
+            attention(
+                hidden,
+                widths.heads,
+                widths.kv_heads,
+                widths.width,
+                extra=norms,
+                bias=fields.flag("attention_bias", False),
+            ),
+        ),
+        (mixture,),
+        pre_norms(hidden),
+    )
+    return assemble(
+        fields,
+        layers=[layer] * layers,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )
 
 
 def phimoe(fields: Fields) -> Architecture:
@@ -119,17 +211,36 @@ def phimoe(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, kv_default=8)
     count = fields.size(fields.first("num_local_experts", "num_experts"), 16)
-    mixture = experts(hidden, fields.size("intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count, 2))
+    mixture = experts(
+        hidden,
+        fields.size("intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count, 2),
+    )
     windows = reaches(fields, layers, fields.maybe("sliding_window"), implied=lambda layer: True)
     fields.skip("input_jitter_noise")
     bias = fields.flag("attention_bias", False)
     norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
     return assemble(
-        fields, layers=[Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias,
-                                         reach=reach),), (mixture,), norms) for reach in windows],
-        hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-        final=layer_norm("final", hidden), head_bias=fields.flag("lm_head_bias", False))
+        fields,
+        layers=[
+            Layer(
+                (
+                    attention(
+                        hidden, widths.heads, widths.kv_heads, widths.width, bias=bias, reach=reach
+                    ),
+                ),
+                (mixture,),
+                norms,
+            )
+            for reach in windows
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=layer_norm("final", hidden),
+        head_bias=fields.flag("lm_head_bias", False),
+    )
 
 
 def dbrx(fields: Fields) -> Architecture:
@@ -144,18 +255,33 @@ def dbrx(fields: Fields) -> Architecture:
     options.skip("clip_qkv", "attn_pdrop", "rope_theta")
     options.finish()
     count = network.size("moe_num_experts", 4)
-    mixture = experts(hidden, network.size("ffn_hidden_size", 3584), count,
-                      chosen(network, "moe_top_k", count, 1))
+    mixture = experts(
+        hidden, network.size("ffn_hidden_size", 3584), count, chosen(network, "moe_top_k", count, 1)
+    )
     network.only("hidden_size", hidden)
-    network.skip("ffn_act_fn", "moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
-                 "uniform_expert_assignment")
+    network.skip(
+        "ffn_act_fn",
+        "moe_jitter_eps",
+        "moe_loss_weight",
+        "moe_normalize_expert_weights",
+        "uniform_expert_assignment",
+    )
     network.finish()
     fields.only("num_key_value_heads", kv_heads)
-    layer = Layer((attention(hidden, heads, kv_heads, width),), (mixture,),
-                  layer_norm("attention", hidden, False) + layer_norm("feed-forward", hidden, False))
-    return assemble(fields, layers=[layer] * fields.layers("n_layers"), hidden=hidden,
-                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-                    final=layer_norm("final", hidden, False), trained_length="max_seq_len")
+    layer = Layer(
+        (attention(hidden, heads, kv_heads, width),),
+        (mixture,),
+        layer_norm("attention", hidden, False) + layer_norm("feed-forward", hidden, False),
+    )
+    return assemble(
+        fields,
+        layers=[layer] * fields.layers("n_layers"),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=layer_norm("final", hidden, False),
+        trained_length="max_seq_len",
+    )
 
 
 def minimax_m2(fields: Fields) -> Architecture:
@@ -163,24 +289,45 @@ def minimax_m2(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, default=128)
     count = fields.size(fields.first("num_local_experts", "num_experts"))
-    mixture = experts(hidden, fields.size("intermediate_size"), count,
-                      chosen(fields, "num_experts_per_tok", count))
+    mixture = experts(
+        hidden,
+        fields.size("intermediate_size"),
+        count,
+        chosen(fields, "num_experts_per_tok", count),
+    )
     fields.only("use_qk_norm", True)
     fields.only("qk_norm_type", "per_layer")
     fields.only("attention_bias", False)
     fields.only("shared_intermediate_size", 0)
-    fields.skip("use_routing_bias", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
-                "layernorm_mlp_beta", "mtp_transformer_layers")
+    fields.skip(
+        "use_routing_bias",
+        "layernorm_full_attention_beta",
+        "layernorm_linear_attention_beta",
+        "layernorm_mlp_beta",
+        "mtp_transformer_layers",
+    )
     attention_types = fields.sizes("attn_type_list", layers, most=1)
     if attention_types and 0 in attention_types:
         raise fields.refuse("attn_type_list", "1 for every layer (softmax attention)")
     modules = fields.size("num_mtp_modules", 0, least=0)
     if fields.flag("use_mtp", False) and modules:
-        fields.note(f"{modules} multi-token-prediction modules are announced (num_mtp_modules) "
-                    "whose tensors the configuration does not describe: not counted")
-    norms = rms_norm("query", widths.heads * widths.width) + rms_norm("key", widths.kv_heads * widths.width)
-    layer = Layer((attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=norms),),
-                  (mixture,), pre_norms(hidden))
-    return assemble(fields, layers=[layer] * layers, hidden=hidden,
-                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, False),
-                    final=rms_norm("final", hidden))
+        fields.note(
+            f"{modules} multi-token-prediction modules are announced (num_mtp_modules) "
+            "whose tensors the configuration does not describe: not counted"
+        )
+    norms = rms_norm("query", widths.heads * widths.width) + rms_norm(
+        "key", widths.kv_heads * widths.width
+    )
+    layer = Layer(
+        (attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=norms),),
+        (mixture,),
+        pre_norms(hidden),
+    )
+    return assemble(
+        fields,
+        layers=[layer] * layers,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, False),
+        final=rms_norm("final", hidden),
+    )

@@ -21,15 +21,38 @@ def rank_of(fields: Fields, name: str, hidden: int) -> int:
 def _assembled(fields: Fields, hidden: int, mixer: Recurrence, tied: bool) -> Architecture:
     layer = Layer((mixer,), (), rms_norm("mixer", hidden))
     # Some conversions keep the names of the original package beside these.
-    fields.skip("d_model", "n_layer", "d_inner", "ssm_cfg", "rms_norm", "fused_add_norm",
-                "residual_in_fp32", "rescale_prenorm_residual", "pad_vocab_size_multiple",
-                "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "time_step_init_scheme",
-                "time_step_floor", "time_step_max", "time_step_min", "time_step_scale",
-                "time_step_limit", "mixer_rms_eps", "chunk_size", "norm_before_gate")
+    fields.skip(
+        "d_model",
+        "n_layer",
+        "d_inner",
+        "ssm_cfg",
+        "rms_norm",
+        "fused_add_norm",
+        "residual_in_fp32",
+        "rescale_prenorm_residual",
+        "pad_vocab_size_multiple",
+        "use_mambapy",
+        "use_falcon_mambapy",
+        "use_associative_scan",
+        "time_step_init_scheme",
+        "time_step_floor",
+        "time_step_max",
+        "time_step_min",
+        "time_step_scale",
+        "time_step_limit",
+        "mixer_rms_eps",
+        "chunk_size",
+        "norm_before_gate",
+    )
     fields.note("no attention: the cache is a fixed state per sequence")
-    return assemble(fields, layers=[layer] * fields.layers(), hidden=hidden,
-                    vocabulary=fields.size("vocab_size"), tied=tied_table(fields, tied),
-                    final=rms_norm("final", hidden))
+    return assemble(
+        fields,
+        layers=[layer] * fields.layers(),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, tied),
+        final=rms_norm("final", hidden),
+    )
 
 
 def _mamba(fields: Fields) -> Architecture:
@@ -41,9 +64,14 @@ def _mamba(fields: Fields) -> Architecture:
     elif "expand" in fields and inner != expand * hidden:
         fields.note(f"intermediate_size {inner} counts, not expand {expand} times {hidden}")
     mixer = mamba_block(
-        hidden, inner, fields.size("state_size", 16), rank_of(fields, "time_step_rank", hidden),
-        fields.size("conv_kernel", 4), bias=fields.flag("use_bias", False),
-        conv_bias=fields.flag("use_conv_bias", True))
+        hidden,
+        inner,
+        fields.size("state_size", 16),
+        rank_of(fields, "time_step_rank", hidden),
+        fields.size("conv_kernel", 4),
+        bias=fields.flag("use_bias", False),
+        conv_bias=fields.flag("use_conv_bias", True),
+    )
     return _assembled(fields, hidden, mixer, True)
 
 
@@ -63,12 +91,21 @@ def mamba2(fields: Fields) -> Architecture:
     heads, width = fields.size("num_heads", 128), fields.size("head_dim", 64)
     expand = fields.size("expand", 2)
     if heads * width != expand * hidden:
-        raise fields.refuse("num_heads", f"{expand * hidden} / head_dim {width} (expand times hidden_size)")
+        raise fields.refuse(
+            "num_heads", f"{expand * hidden} / head_dim {width} (expand times hidden_size)"
+        )
     fields.only("intermediate_size", heads * width)
     fields.skip("time_step_rank")
     groups = fields.size("n_groups", 8)
     fields.divides("n_groups", groups, heads, "num_heads")
-    mixer = mamba2_block(hidden, heads, width, groups, fields.size("state_size", 128),
-                         fields.size("conv_kernel", 4), bias=fields.flag("use_bias", False),
-                         conv_bias=fields.flag("use_conv_bias", True))
+    mixer = mamba2_block(
+        hidden,
+        heads,
+        width,
+        groups,
+        fields.size("state_size", 128),
+        fields.size("conv_kernel", 4),
+        bias=fields.flag("use_bias", False),
+        conv_bias=fields.flag("use_conv_bias", True),
+    )
     return _assembled(fields, hidden, mixer, False)

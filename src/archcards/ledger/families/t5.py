@@ -8,37 +8,62 @@ from ._decoder import assemble
 __all__ = ["mt5", "switch", "t5", "umt5"]
 
 
-def _stacks(fields: Fields, feed_forwards: tuple[list, list], *, tied: bool,
-            every_layer: bool = False) -> Architecture:
+def _stacks(
+    fields: Fields, feed_forwards: tuple[list, list], *, tied: bool, every_layer: bool = False
+) -> Architecture:
     """Both stacks; the first layer of each holds its relative-position table (or all do)."""
     hidden, heads, width = fields.size("d_model"), fields.size("num_heads"), fields.size("d_kv")
     buckets = fields.size("relative_attention_num_buckets", 32)
-    fields.skip("relative_attention_max_distance", "n_positions", "is_gated_act", "dense_act_fn",
-                "scale_decoder_outputs", "output_past")
+    fields.skip(
+        "relative_attention_max_distance",
+        "n_positions",
+        "is_gated_act",
+        "dense_act_fn",
+        "scale_decoder_outputs",
+        "output_past",
+    )
     fields.only("is_encoder_decoder", True)
     fields.only("is_decoder", False)
     fields.only("add_cross_attention", False)
     table = (Tensor("relative positions", (buckets, heads), "table"),)
     inside = [
-        Layer((attention(hidden, heads, heads, width, reach=Reach("all"), cached=False),), (part,),
-              rms_norm("attention", hidden) + rms_norm("feed-forward", hidden),
-              table if every_layer or number == 0 else ())
-        for number, part in enumerate(feed_forwards[0])]
+        Layer(
+            (attention(hidden, heads, heads, width, reach=Reach("all"), cached=False),),
+            (part,),
+            rms_norm("attention", hidden) + rms_norm("feed-forward", hidden),
+            table if every_layer or number == 0 else (),
+        )
+        for number, part in enumerate(feed_forwards[0])
+    ]
     outside = [
-        Layer((attention(hidden, heads, heads, width),
-               attention(hidden, heads, heads, width, keys_from="source", cross=True)), (part,),
-              rms_norm("attention", hidden) + rms_norm("cross-attention", hidden)
-              + rms_norm("feed-forward", hidden),
-              table if every_layer or number == 0 else ())
-        for number, part in enumerate(feed_forwards[1])]
+        Layer(
+            (
+                attention(hidden, heads, heads, width),
+                attention(hidden, heads, heads, width, keys_from="source", cross=True),
+            ),
+            (part,),
+            rms_norm("attention", hidden)
+            + rms_norm("cross-attention", hidden)
+            + rms_norm("feed-forward", hidden),
+            table if every_layer or number == 0 else (),
+        )
+        for number, part in enumerate(feed_forwards[1])
+    ]
     if tied:
         fields.note("tied: the output head is the token table, counted once")
-    fields.note("the decoder's cache: its own keys and values per token, and the encoder's keys "
-                "and values once per source token")
+    fields.note(
+        "the decoder's cache: its own keys and values per token, and the encoder's keys "
+        "and values once per source token"
+    )
     return assemble(
-        fields, layers=outside, hidden=hidden, vocabulary=fields.size("vocab_size"), tied=tied,
+        fields,
+        layers=outside,
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied,
         final=rms_norm("final", hidden),
-        encoder=Encoder(tuple(inside), rms_norm("final", hidden)))
+        encoder=Encoder(tuple(inside), rms_norm("final", hidden)),
+    )
 
 
 def _t5(fields: Fields, default: str, every_layer: bool = False) -> Architecture:
@@ -53,8 +78,12 @@ def _t5(fields: Fields, default: str, every_layer: bool = False) -> Architecture
         raise fields.refuse("feed_forward_proj", "an activation, or gated- and an activation")
     layers = fields.layers("num_layers")
     decoder = fields.layers("num_decoder_layers", layers)
-    return _stacks(fields, ([network] * layers, [network] * decoder),
-                   tied=fields.flag("tie_word_embeddings", True), every_layer=every_layer)
+    return _stacks(
+        fields,
+        ([network] * layers, [network] * decoder),
+        tied=fields.flag("tie_word_embeddings", True),
+        every_layer=every_layer,
+    )
 
 
 def t5(fields: Fields) -> Architecture:
@@ -79,8 +108,9 @@ def switch(fields: Fields) -> Architecture:
     decoder = fields.layers("num_decoder_layers", layers)
     count = fields.size("num_experts")
     network = dense(plain(hidden, inner, False))
-    mixture = experts(hidden, inner, count, 1, gate=False,
-                      router_bias=fields.flag("router_bias", False))
+    mixture = experts(
+        hidden, inner, count, 1, gate=False, router_bias=fields.flag("router_bias", False)
+    )
 
     def parts(total: int, side: str) -> list:
         sparse = fields.size(f"num_sparse_{side}_layers", 3, least=0, most=total)
@@ -88,11 +118,21 @@ def switch(fields: Fields) -> Architecture:
         step = fields.maybe(f"{side}_sparse_step")
         if step is None:
             if not sparse:
-                raise fields.refuse(f"num_sparse_{side}_layers", f"at least 1, or {side}_sparse_step")
+                raise fields.refuse(
+                    f"num_sparse_{side}_layers", f"at least 1, or {side}_sparse_step"
+                )
             step = total // sparse
         return [mixture if step == 1 or layer % step == 1 else network for layer in range(total)]
 
-    fields.skip("expert_capacity", "router_ignore_padding_tokens", "add_router_probs",
-                "router_jitter_noise", "router_type")
-    return _stacks(fields, (parts(layers, "encoder"), parts(decoder, "decoder")),
-                   tied=fields.flag("tie_word_embeddings", True))
+    fields.skip(
+        "expert_capacity",
+        "router_ignore_padding_tokens",
+        "add_router_probs",
+        "router_jitter_noise",
+        "router_type",
+    )
+    return _stacks(
+        fields,
+        (parts(layers, "encoder"), parts(decoder, "decoder")),
+        tied=fields.flag("tie_word_embeddings", True),
+    )

@@ -7,12 +7,26 @@ from ..fields import Fields
 from . import linear, llama, mixtures
 from ._towers import pixtral, qwen2_5_vision, qwen2_vision, qwen_vision
 
-__all__ = ["mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe",
-           "qwen3_vl", "qwen3_vl_moe"]
+__all__ = [
+    "mistral3",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "text_only",
+]
 
 
-def _joined(fields: Fields, read: Callable[[Fields], Architecture], text_types: tuple[str, ...],
-            tower: Callable[[Fields, int], Tower], *, outer_tie: bool = True) -> Architecture:
+def _joined(
+    fields: Fields,
+    read: Callable[[Fields], Architecture],
+    text_types: tuple[str, ...],
+    tower: Callable[[Fields, int], Tower] | None,
+    *,
+    outer_tie: bool = True,
+) -> Architecture:
     """The text model of `text_config` (or of this very object, as older files have it) and a tower.
 
     `outer_tie`: whether `tie_word_embeddings` counts here rather than inside.
@@ -21,14 +35,15 @@ def _joined(fields: Fields, read: Callable[[Fields], Architecture], text_types: 
     vision = fields.nested("vision_config")
     inside = text if text is not None else fields
     made = None
-    if vision is not None:
+    if tower is not None and vision is not None:
         made = tower(vision, inside.size("hidden_size"))
         vision.finish()
-    else:
+    elif tower is not None:
         fields.note("the file describes no vision tower: text weights only")
     if text is not None:
         text.text("model_type", text_types[0], text_types)
-        values = {name: value for name, value in text.values.items() if name != "architectures"}
+        values = dict(text.values)
+        values["architectures"] = fields.raw("architectures")
         given = fields.raw("tie_word_embeddings")
         if given is not None:
             if not outer_tie and given != text.values.get("tie_word_embeddings", False):
@@ -73,6 +88,23 @@ def qwen3_5_moe(fields: Fields) -> Architecture:
     return _joined(fields, linear.qwen3_5_moe_text, ("qwen3_5_moe_text",), qwen_vision)
 
 
+def text_only(fields: Fields) -> Architecture:
+    """A text model of a family read here behind towers that are not counted."""
+    from . import READERS, reader
+
+    text = fields.nested("text_config")
+    if text is None:
+        raise fields.refuse("text_config", "an object with the text model's fields")
+    kind = text.text("model_type")
+    if kind not in READERS or READERS[kind].startswith("vision_language"):
+        raise text.refuse("model_type", "a text model that the ledger reads")
+    # Nothing here but the tie reaches the text model.
+    fields.skip(*(name for name in fields.values if name != "vision_config"))
+    fields.nested("vision_config")
+    fields.note("the vision tower and its projector are not counted: text weights only")
+    return _joined(fields, reader(kind), (kind,), None)
+
+
 def mistral3(fields: Fields) -> Architecture:
     """Mistral Small 3.1 and Ministral 3: a Pixtral tower, a merger of patches, two projections."""
     from . import dense
@@ -83,5 +115,10 @@ def mistral3(fields: Fields) -> Architecture:
     fields.skip("projector_hidden_act")
     fields.only("vision_feature_layer", -1)
     bias = fields.flag("multimodal_projector_bias", False)
-    return _joined(fields, dense.ministral3 if newer else llama.mistral, ("mistral", "ministral3"),
-                   lambda vision, hidden: pixtral(vision, hidden, merge, bias), outer_tie=False)
+    return _joined(
+        fields,
+        dense.ministral3 if newer else llama.mistral,
+        ("mistral", "ministral3"),
+        lambda vision, hidden: pixtral(vision, hidden, merge, bias),
+        outer_tie=False,
+    )

@@ -1,0 +1,441 @@
+"""Which convention does an implementation follow, and which mistake does it make?
+
+`conform` runs somebody else's function on the published cases. Where it differs from the reference
+it is compared with every control of the mechanism and with every pair of controls.
+
+Example:
+    >>> import numpy as np
+    >>> def my_write(state, key, value, beta):
+    ...     error = value - np.einsum("bk,bkv->bv", key, state)
+    ...     return state - beta[:, None, None] * key[:, :, None] * error[:, None, :]
+    >>> report = conform("delta_write", my_write)
+    >>> report.matches, report.diagnosis
+    (False, (('error with the wrong sign',),))
+"""
+
+import difflib
+import itertools
+import textwrap
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from . import cases, controls
+from .adapter import Adapter, ConformError
+from .cases import Case, Published
+
+__all__ = ["Adapter", "ConformError", "Outcome", "Report", "conform"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one case.
+
+    Attributes:
+        case: The case's name.
+        degenerate: Whether it is a case at an edge.
+        equal: Whether every result was near enough.
+        error: The largest difference; infinite where shapes differ or a number is missing.
+        bound: What it may be.
+        where: The first wrong number, in words, or what was raised; empty if equal.
+    """
+
+    case: str
+    degenerate: bool
+    equal: bool
+    error: float
+    bound: float
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How an implementation compares with the reference and its controls.
+
+    True where it matches, so that a test can assert it; as text it is one screen.
+
+    Attributes:
+        mechanism: Name of the mechanism.
+        function: Name of the function that was compared.
+        dtype: What it computed in.
+        follows: The conventions that were agreed on.
+        outcomes: One for each case that was run, the smallest first.
+        skipped: The cases that were not run, each with the reason.
+        compared: Names of the results that were compared.
+        diagnosis: Names of controls, one or a pair, with which the reference gives the same in
+            every case; several where the cases do not tell them apart.
+        nearest: Without a diagnosis, the control that agrees in most cases, and in how many.
+        tried: Numbers of controls and of pairs.
+        otherwise: What comes out if heads stand after time, where that explains more.
+    """
+
+    mechanism: str
+    function: str
+    dtype: str
+    follows: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+    skipped: tuple[tuple[str, str], ...]
+    compared: tuple[str, ...]
+    diagnosis: tuple[tuple[str, ...], ...]
+    nearest: tuple[str, int] | None
+    tried: tuple[int, int]
+    otherwise: "Report | None" = None
+
+    @property
+    def matches(self) -> bool:
+        """Whether every case that was run is equal to the reference."""
+        return all(outcome.equal for outcome in self.outcomes)
+
+    @property
+    def status(self) -> int:
+        """The command's status: 0 if it matches, 1 if not."""
+        return 0 if self.matches else 1
+
+    def __bool__(self):
+        return self.matches
+
+    def __str__(self):
+        return "\n".join(_screen(self))
+
+
+def conform(
+    mechanism: str,
+    function: Callable,
+    *,
+    follows: str | Sequence[str] = (),
+    adapter: Adapter | None = None,
+    **options,
+) -> Report:
+    """Compare a function with a mechanism and with all its controls.
+
+    Args:
+        mechanism: Name of the mechanism, such as `"delta_rule"`.
+        function: What computes it, with the mechanism's parameters or those that the adapter
+            names. Options that it does not take are left out with the cases that need them.
+        follows: Controls that are agreed on, one or two names: conventions of the function that
+            are not to count as differences.
+        adapter: How the function takes its arguments.
+        **options: Fields of the adapter: `names`, `axes`, `each`, `returns`, `arrays`, `dtype`,
+            `where`, `extra`.
+
+    Returns:
+        The report, which is true if the function matches.
+
+    Raises:
+        ConformError: If there is nothing to compare: an unknown mechanism or name, a function that
+            raises in an ordinary case, results of a wrong shape throughout.
+
+    Example:
+        >>> from archcards.mechanisms import causal
+        >>> bool(conform("causal", lambda queries, keys=None, offset=None: causal(queries, keys, offset=offset)))
+        True
+    """
+    published = _published(mechanism)
+    try:
+        adapter = replace(adapter or Adapter(), **options)
+    except TypeError as error:
+        known = ", ".join(Adapter.__dataclass_fields__)
+        raise ConformError(f"options must be among {known}: {error}") from None
+    bound = adapter.bind(function, published)
+    follows = (follows,) if isinstance(follows, str) else tuple(follows)
+    agreed = _agreed(published, follows)
+
+    trials, skipped = [], []
+    for case in sorted(published.cases, key=lambda case: case.size):
+        reason = bound.unfit(case)
+        if reason:
+            skipped.append((case.name, reason))
+            continue
+        trials.append(_Trial.of(published, case, bound, agreed, adapter.dtype))
+    if not trials:
+        raise ConformError(
+            f"no case of {mechanism} can be run: {skipped[0][1]} (case {skipped[0][0]!r})"
+        )
+    _refuse_what_never_ran(published, trials)
+
+    report = Report(
+        mechanism=mechanism,
+        function=getattr(function, "__qualname__", type(function).__name__),
+        dtype=adapter.dtype,
+        follows=follows,
+        outcomes=tuple(trial.outcome for trial in trials),
+        skipped=tuple(skipped),
+        compared=tuple(dict.fromkeys(name for trial in trials for name in trial.found or ())),
+        diagnosis=(),
+        nearest=None,
+        tried=(0, 0),
+    )
+    if report.matches:
+        return report
+    report = _diagnosed(report, published, trials, follows)
+    if not report.diagnosis and not adapter.axes:
+        report = replace(report, otherwise=_with_heads_after_time(report, function, adapter))
+    _refuse_wrong_shapes(report)
+    return report
+
+
+def _with_heads_after_time(report, function, adapter):
+    """The report for the other common order of axes, if it says more."""
+    swapped = replace(adapter, axes="batch time head")
+    try:
+        other = conform(report.mechanism, function, follows=report.follows, adapter=swapped)
+    except ConformError:  # no such axes, or results that do not have them
+        return None
+    return other if other.matches or other.diagnosis else None
+
+
+def _published(mechanism) -> Published:
+    if mechanism in cases.MECHANISMS:
+        return cases.of(mechanism)
+    close = difflib.get_close_matches(str(mechanism), cases.MECHANISMS, 3)
+    hint = f"did you mean {' or '.join(close)}?" if close else "`archcards conform --list` names all"
+    raise ConformError(f"mechanism must be one that has published cases, got {mechanism!r}; {hint}")
+
+
+def _agreed(published, names):
+    """The reference with the conventions that the reader says it follows."""
+    known = _controls(published)
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {'; '.join(known)}"
+            raise ConformError(f"follows must name controls of {published.mechanism}, got {name!r}; {hint}")
+    if len(names) > 2:
+        raise ConformError(f"follows must name one or two controls, got {len(names)}")
+    if not names:
+        return published.reference
+    one = [known[name] for name in names]
+    return one[0] if len(one) == 1 else controls.both(*one)
+
+
+def _controls(published):
+    return controls.of(published.mechanism) if published.mechanism in controls.MECHANISMS else {}
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """One case, what the function found in it, and how that compares."""
+
+    published: Published
+    case: Case
+    found: dict | None
+    raised: str
+    bounds: dict
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, published, case, bound, agreed, dtype):
+        raised, found = "", None
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            try:
+                found = bound.results(case)
+            except ConformError as error:
+                raise ConformError(f"{error} (case {case.name!r})") from None
+            except Exception as error:  # whatever somebody else's code raises
+                text = " ".join(str(error).split())
+                raised = f"raises {type(error).__name__}: {text[:160]}"
+        if found is not None and not found:
+            raise ConformError(f"the function must return {published.returns[0]}, got nothing (case {case.name!r})")
+        bounds = _bounds(published, case, dtype)
+        trial = cls(published, case, found, raised, bounds, None)
+        return replace(trial, outcome=trial._outcome(agreed))
+
+    def _outcome(self, agreed):
+        expected = _run(self.published, agreed, self.case)
+        largest, allowed, where = 0.0, 0.0, self.raised
+        for name in self.found or ():
+            error, bound, place = self._compared(name, expected)
+            if error > bound and not where:
+                where = place
+            if not error <= largest:
+                largest, allowed = error, bound
+            allowed = allowed or bound
+        equal = not where
+        largest = np.inf if self.raised else largest
+        return Outcome(self.case.name, self.case.degenerate, equal, largest, allowed, where)
+
+    def _compared(self, name, expected):
+        """The error of one result, what it may be, and where it is first too large."""
+        if expected is None or name not in expected:
+            return np.inf, 0.0, f"{name} has nothing to be compared with"
+        found, wanted = (np.asarray(x[name]) for x in (self.found, expected))
+        bound = self.bounds.get(name, 0.0)
+        if found.shape != wanted.shape:
+            return np.inf, bound, f"{name} has shape {found.shape}, the reference {wanted.shape}"
+        if found.dtype.kind not in "fiub":
+            return np.inf, bound, f"{name} has dtype {found.dtype}"
+        found, wanted = found.astype(float), wanted.astype(float)
+        finite = np.isfinite(wanted)
+        magnitude = np.abs(wanted[finite]).max(initial=0.0)
+        bound = bound * max(1.0, magnitude)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(found - wanted)
+        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        off = np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
+        wrong = off > bound
+        if not wrong.any():
+            return float(off.max(initial=0.0)), bound, ""
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        return float(off.max()), bound, self._place(name, place, found[place], wanted[place])
+
+    def _place(self, name, place, found, wanted):
+        axes = self.published.axes.get(name, ())[: len(place)]
+        index = ", ".join(map(str, place))
+        words = ", ".join(f"{axis} {i}" for axis, i in zip(axes, place, strict=False))
+        at = f"{name}[{index}]" if place else name
+        return f"{at}{f' ({words})' if words else ''} is {found:.6g}, not {wanted:.6g}"
+
+    def agrees(self, candidate) -> bool:
+        """Whether a control gives what the function gives: the same numbers, or an error too."""
+        expected = _run(self.published, candidate, self.case)
+        if expected is None or self.found is None:
+            return expected is None and self.found is None
+        if any(name not in expected for name in self.found):
+            return False
+        for name in self.found:
+            error, bound, _ = self._compared(name, expected)
+            if not error <= bound:
+                return False
+        return True
+
+
+def _run(published, function, case):
+    """What a control computes in a case; nothing where it raises."""
+    if function is published.reference:
+        return published.expected(case)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return published.results(function, case)
+        except Exception:  # some controls fail where their mistake makes shapes disagree
+            return None
+
+
+def _bounds(published, case, dtype):
+    """What each result may be off by, relative to its magnitude where that exceeds 1."""
+    if dtype == "float64":
+        return {
+            name: 0.0 if np.asarray(x).dtype.kind in "iub" else published.tolerance
+            for name, x in published.expected(case).items()
+        }
+    bounds = cases.error_bounds(published, case, dtype)
+    if bounds is None:
+        return dict.fromkeys(published.returns, cases.SAFETY * cases.EPSILON[dtype])
+    expected = published.expected(case)
+    largest = {n: np.abs(x[np.isfinite(x)]).max(initial=0) for n, x in expected.items()}
+    return {name: bound / max(1.0, largest[name]) for name, bound in bounds.items()}
+
+
+def _diagnosed(report, published, trials, follows):
+    """The report with the controls that explain what differs."""
+    known = _controls(published)
+    others = [name for name in known if name not in follows]
+    # First where the function is wrong, small before large: most candidates end there.
+    order = sorted(trials, key=lambda trial: trial.outcome.equal)
+
+    def explains(names):
+        chain = [known[name] for name in (*follows, *names)]
+        if len(chain) == 1:
+            ways = chain
+        else:  # either may be the one that wraps the other
+            ways = [controls.both(*chain), controls.both(*chain[::-1])] if len(chain) == 2 else []
+        return any(all(trial.agrees(way) for trial in order) for way in ways)
+
+    singles = [(name,) for name in others]
+    pairs = [] if follows else list(itertools.combinations(others, 2))
+    diagnosis = tuple(filter(explains, singles))
+    tried = len(singles), 0
+    if not diagnosis:
+        diagnosis, tried = tuple(filter(explains, pairs)), (len(singles), len(pairs))
+    nearest = None
+    if not diagnosis and others and not follows:
+        agreeing = {name: sum(t.agrees(known[name]) for t in trials) for name in others}
+        name = max(agreeing, key=agreeing.get)
+        if agreeing[name] > sum(outcome.equal for outcome in report.outcomes):
+            nearest = name, agreeing[name]
+    return replace(report, diagnosis=diagnosis, nearest=nearest, tried=tried)
+
+
+def _refuse_what_never_ran(published, trials):
+    """A function that raises in the ordinary cases has not been compared at all."""
+    ordinary = [trial for trial in trials if not trial.case.degenerate] or trials
+    if all(trial.raised for trial in ordinary):
+        trial = ordinary[0]
+        raise ConformError(f"the function {trial.raised} (case {trial.case.name!r})")
+
+
+def _refuse_wrong_shapes(report):
+    """Shapes that are wrong everywhere say that axes are declared wrongly, not that it computes wrongly."""
+    explained = report.diagnosis or report.otherwise is not None
+    if not explained and all("has shape" in outcome.where for outcome in report.outcomes):
+        outcome = report.outcomes[0]
+        raise ConformError(
+            f"every result has another shape than the reference's: {outcome.where} "
+            f"(case {outcome.case!r}); declare the order of axes"
+        )
+
+
+def _screen(report):
+    """The report as lines of text."""
+    called = f"{report.function} as {report.mechanism}, {report.dtype}"
+    if report.follows:
+        called += f", following {_quoted(report.follows)}"
+    yield called
+    if report.matches:
+        worst = max(report.outcomes, key=lambda outcome: outcome.error / (outcome.bound or 1.0))
+        allowed = f", {worst.bound:.1e} allowed" if worst.bound else ""
+        yield f"matches: largest difference {worst.error:.1e} (in {worst.case!r}{allowed})"
+        yield f"  equal in all {len(report.outcomes)} cases; compared: {', '.join(report.compared)}"
+    else:
+        yield from _verdict(report)
+        wrong = [outcome for outcome in report.outcomes if not outcome.equal]
+        yield f"  wrong in {len(wrong)} of {len(report.outcomes)} cases, the smallest {wrong[0].case!r}:"
+        yield f"    {wrong[0].where}"
+        edges = [outcome for outcome in report.outcomes if outcome.degenerate]
+        for equal, words in ((True, "right"), (False, "wrong")):
+            names = [outcome.case for outcome in edges if outcome.equal is equal]
+            if names:
+                yield from _listed(f"degenerate cases that are {words}", names)
+    reasons = {}
+    for case, reason in report.skipped:
+        reasons.setdefault(reason, []).append(case)
+    for reason, names in reasons.items():
+        yield from _listed(f"not run because {reason}", names)
+
+
+def _listed(what, names):
+    text = f"{what}: {'; '.join(names)}"
+    return textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="    ")
+
+
+def _verdict(report):
+    known = controls.of(report.mechanism) if report.mechanism in controls.MECHANISMS else {}
+    singles, pairs = report.tried
+    tried = f"{singles} controls{f' and {pairs} pairs' if pairs else ''} tried"
+    if not report.diagnosis:
+        yield f"matches nothing known ({tried})"
+        if report.otherwise is not None:
+            other = report.otherwise
+            says = f"equals the reference with {_quoted(other.diagnosis[0])}" if other.diagnosis else "matches"
+            yield f'  but {says} if heads come after time: axes "batch time head"'
+        if report.nearest:
+            name, count = report.nearest
+            yield f"  nearest: {name!r}, which agrees in {count} of {len(report.outcomes)} cases"
+        return
+    first, *ties = report.diagnosis
+    yield f"does not match, and equals the reference with {_quoted(first)}"
+    for name in first:
+        control = known[name]
+        says = control.__doc__.split("Seen in:")[0]
+        yield f"  {control.kind}: {' '.join(says.split())}"
+    for names in ties[:3]:
+        yield f"  the cases do not tell it from {_quoted(names)}"
+    if ties[3:]:
+        yield f"  nor from {len(ties) - 3} more"
+
+
+def _quoted(names):
+    return " and ".join(f'"{name}"' for name in names)
