@@ -26,9 +26,7 @@ def test_causal(queries, keys, offset, sinks):
 @given(sizes, sizes, offsets, st.integers(1, 9), st.integers(0, 5))
 def test_sliding_window(queries, keys, offset, window, sinks):
     expected = visible(queries, keys, offset, lambda q, k: k <= q and (k > q - window or k < sinks))
-    assert (
-        edges.sliding_window(queries, keys, window=window, offset=offset, sinks=sinks) == expected
-    )
+    assert edges.sliding_window(queries, window, keys=keys, offset=offset, sinks=sinks) == expected
 
 
 @given(sizes, sizes, offsets, st.integers(1, 9), st.integers(0, 5))
@@ -36,7 +34,7 @@ def test_chunked(queries, keys, offset, chunk, sinks):
     expected = visible(
         queries, keys, offset, lambda q, k: k <= q and (k // chunk == q // chunk or k < sinks)
     )
-    assert edges.chunked(queries, keys, chunk=chunk, offset=offset, sinks=sinks) == expected
+    assert edges.chunked(queries, chunk, keys=keys, offset=offset, sinks=sinks) == expected
 
 
 @given(sizes, st.integers(0, 6), st.integers(0, 14))

@@ -1,6 +1,6 @@
 """How many (query, key) pairs a mask leaves visible, in closed form.
 
-`queries` stand at the end of `keys`; without `keys` there are as many as queries. Each function
+`queries` stand at the end of `keys`; without `keys` there are as many as queries, T. Each function
 is the count that `archcards.mechanisms.masks` gives by adding up the mask.
 """
 
@@ -75,14 +75,14 @@ def causal(
 
 
 def sliding_window(
-    queries: int, keys: int | None = None, *, window: int, offset: int | None = None, sinks: int = 0
+    queries: int, window: int, *, keys: int | None = None, offset: int | None = None, sinks: int = 0
 ) -> int:
     """Pairs of a causal window that counts the query itself: TW − W(W − 1)/2 for W ≤ T.
 
     The first `sinks` keys stay readable once they are reached.
 
     Example:
-        >>> sliding_window(4096, window=1024)
+        >>> sliding_window(4096, 1024)
         3670528
         >>> 4096 * 1024 - 1024 * 1023 // 2
         3670528
@@ -98,12 +98,12 @@ def sliding_window(
 
 
 def chunked(
-    queries: int, keys: int | None = None, *, chunk: int, offset: int | None = None, sinks: int = 0
+    queries: int, chunk: int, *, keys: int | None = None, offset: int | None = None, sinks: int = 0
 ) -> int:
     """Pairs of a causal mask cut at multiples of `chunk`: (T/C) · C(C + 1)/2 where C divides T.
 
     Example:
-        >>> chunked(16384, chunk=8192) == 2 * causal(8192)
+        >>> chunked(16384, 8192) == 2 * causal(8192)
         True
     """
     queries, keys = _sizes(queries, keys)
@@ -133,14 +133,14 @@ def chunked(
     return high[0] + high[1] - low[0] - low[1]
 
 
-def with_global(queries: int, *, tokens: int, window: int | None = None) -> int:
+def with_global(queries: int, tokens: int, *, window: int | None = None) -> int:
     """Pairs where the first `tokens` read and are read by all, beside a two-sided window.
 
     `window` keys to each side (none: only the global tokens' rows and columns and each query
     itself). Not cut to the causal triangle.
 
     Example:
-        >>> with_global(6, tokens=1, window=1)
+        >>> with_global(6, 1, window=1)
         24
     """
     queries, _ = _sizes(queries, None)
@@ -150,11 +150,11 @@ def with_global(queries: int, *, tokens: int, window: int | None = None) -> int:
     return 2 * tokens * queries - tokens * tokens + bidirectional_window(rest, radius=radius)
 
 
-def bidirectional_window(queries: int, *, radius: int) -> int:
+def bidirectional_window(queries: int, radius: int) -> int:
     """Pairs of a window of `radius` keys to each side: n(2r + 1) − r(r + 1) for r < n.
 
     Example:
-        >>> bidirectional_window(4096, radius=256)
+        >>> bidirectional_window(4096, 256)
         2035456
     """
     queries, _ = _sizes(queries, None)
