@@ -198,7 +198,6 @@ class Layer(NamedTuple):
     feed_forwards: tuple[FeedForward | Experts, ...] = ()
     norms: tuple[Tensor, ...] = ()
     others: tuple[Tensor, ...] = ()
-    kind: str = ""
 
     @property
     def mixer(self) -> Mixer | None:

@@ -190,6 +190,8 @@ def notes(
             f"at {kept.context} tokens a chunked layer needs {needed} of the "
             f"{min(kept.context, size)} tokens counted"
         )
+    if architecture.head.table and architecture.decodes:
+        found.append("the FLOPs of all tokens include the output head at every position")
     if reserve == "full":
         found.append("reserved: every layer holds the whole context, windows too")
     if kept.ranks > 1:

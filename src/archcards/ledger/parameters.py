@@ -69,6 +69,17 @@ def _part(name: str, part: Encoder | Module | Tower) -> Iterator[Line]:
     yield from (Line(name, tensor) for tensor in tensors)
 
 
+def _place(tensor: Tensor) -> str:
+    """The component of a tensor that stands before the first layer or after the last."""
+    if tensor.per == "patch":
+        return "patch_embedding"
+    if tensor.per == "sequence":
+        return "classifier" if "classifier" in tensor.name else "pooler"
+    if tensor.name.startswith("per-layer"):
+        return "per_layer_embedding"
+    return "norms" if tensor.name.endswith(("norm", "norm bias")) else "other"
+
+
 def lines(architecture: Architecture, part: str = "text") -> Iterator[Line]:
     """Every stored tensor of the `text` model, the `vision` tower or the `prediction` modules."""
     if part == "vision":
@@ -83,14 +94,11 @@ def lines(architecture: Architecture, part: str = "text") -> Iterator[Line]:
     if embeddings.table:
         yield Line("input_embedding", embeddings.table)
     yield from (Line("positions", tensor) for tensor in embeddings.positions)
-    yield from (Line("other", tensor) for tensor in embeddings.others)
+    yield from (Line(_place(tensor), tensor) for tensor in embeddings.others)
     if architecture.encoder:
         yield from _part("encoder", architecture.encoder)
     yield from stack_lines(architecture.layers)
-    yield from (
-        Line("norms" if tensor.name.endswith(("norm", "norm bias")) else "other", tensor)
-        for tensor in architecture.final
-    )
+    yield from (Line(_place(tensor), tensor) for tensor in architecture.final)
     if head.table and not head.tied:
         yield Line("output_embedding", head.table)
     yield from (Line("other", tensor) for tensor in head.others)

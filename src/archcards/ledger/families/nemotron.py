@@ -127,7 +127,7 @@ def nemotron_h(fields: Fields) -> Architecture:
     prediction = _nemotron_prediction(fields, hidden, blocks, norm) * modules if modules else ()
     return assemble(
         fields,
-        layers=[Layer(*blocks[kind], norm, kind=kind) for kind in kinds],
+        layers=[Layer(*blocks[kind], norm) for kind in kinds],
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
         tied=tied_table(fields, False),
