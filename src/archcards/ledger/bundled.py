@@ -10,7 +10,7 @@ from .errors import UnsupportedConfig
 from .fields import shown
 from .reading import parse, read_config
 
-__all__ = ["bundled", "bundled_config", "bundled_names", "find"]
+__all__ = ["bundled", "bundled_config", "bundled_names", "find", "provenance"]
 
 
 def _stored(name: str) -> bytes:
@@ -71,6 +71,11 @@ def bundled_config(name: str) -> dict:
     """The configuration of a bundled model."""
     whole = find(name)
     return parse(_stored(whole.replace("/", "__") + ".json"), whole)
+
+
+def provenance(name: str) -> dict[str, str]:
+    """Where the configuration of a bundled model comes from: repository and revision where known."""
+    return json.loads(_stored("index.json"))[find(name)]
 
 
 def bundled(name: str) -> Architecture:

@@ -22,6 +22,7 @@ __all__ = [
     "notes",
     "parameters_record",
     "patterns",
+    "repeats",
     "runs",
 ]
 
@@ -76,13 +77,21 @@ def runs(layers: tuple[Layer, ...]) -> list[tuple[int, str]]:
 def patterns(
     layers: tuple[Layer, ...], longest: int = 16
 ) -> list[tuple[int, list[tuple[int, str]]]]:
-    """Layers in order as repeated patterns: how often, and the runs that repeat.
+    """Layers in order as repeated patterns: how often, and the runs that repeat."""
+    return repeats([layer_kinds(layer) for layer in layers], longest)
 
-    At each place the pattern of at most `longest` layers that covers most of what follows, the
+
+def repeats(words: list, longest: int = 16) -> list[tuple[int, list[tuple[int, object]]]]:
+    """A list as repeated patterns: how often, and the runs that repeat.
+
+    At each place the pattern of at most `longest` items that covers most of what follows, the
     shortest of equals; what repeats nowhere stands once.
+
+    Example:
+        >>> repeats(["a", "a", "b", "a", "a", "b", "c"])
+        [(2, [(2, 'a'), (1, 'b')]), (1, [(1, 'c')])]
     """
-    words = [layer_kinds(layer) for layer in layers]
-    found: list[tuple[int, list[str]]] = []
+    found: list[tuple[int, list]] = []
     place = 0
     while place < len(words):
         best, times = 1, 1

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .architecture import Architecture, Encoder, Experts, Layer, Module, Tensor, Tower
 
-__all__ = ["Active", "Line", "Parameters", "lines", "parameters"]
+__all__ = ["Active", "Line", "Parameters", "lines", "parameters", "stored"]
 
 
 class Active(NamedTuple):
@@ -104,8 +104,8 @@ def lines(architecture: Architecture, part: str = "text") -> Iterator[Line]:
     yield from (Line("other", tensor) for tensor in head.others)
 
 
-def _once(found: Iterable[Line]) -> Iterator[Line]:
-    """Leaves out a shared tensor that came before."""
+def stored(found: Iterable[Line]) -> Iterator[Line]:
+    """Each tensor once: leaves out a shared one that came before."""
     met = set()
     for line in found:
         tensor = line.tensor
@@ -132,7 +132,7 @@ def parameters(architecture: Architecture) -> Parameters:
     """
     components: dict[str, int] = {}
     text = active = 0
-    for line in _once(lines(architecture)):
+    for line in stored(lines(architecture)):
         components[line.component] = components.get(line.component, 0) + line.tensor.size
         text += line.tensor.size
         active += line.tensor.active

@@ -18,7 +18,7 @@ from mkdocs.config.config_options import ExtraScriptValue, Type
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, event_priority
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
@@ -32,6 +32,7 @@ from . import access, facts, fonts, links, mathematics, pages, policy, published
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .markup import tokens
+from .models import Models, placeholders
 
 __all__ = ["ArchitectureCards", "NotProved"]
 
@@ -51,6 +52,9 @@ class Options(Config):
 
     reports = Type(bool, default=False)
     """Whether the two reports of `archcards report` stand beside the pages."""
+
+    models = Type(bool, default=False)
+    """Whether each bundled model has a page under `models/`, made from its configuration."""
 
 
 class ArchitectureCards(BasePlugin[Options]):
@@ -89,6 +93,7 @@ class ArchitectureCards(BasePlugin[Options]):
             self._redirect(config)
         self.book = self._prove()
         self.problems += self.book.verdict.problems
+        self.models = Models(self.docs, self.book.verdict.sources)
         config.theme.dirs.insert(0, str(THEME))
         config.extra_css[:] = [STYLES, INLINE_STYLES, *config.extra_css]
         config.extra_javascript[:] = [ExtraScriptValue(SCRIPT), *config.extra_javascript]
@@ -124,6 +129,13 @@ class ArchitectureCards(BasePlugin[Options]):
             self.problems += problems
         for name, content in made.items():
             files.append(File.generated(config, name, content=content))
+        if self.config.models:
+            for name, content in self.models.pages().items():
+                files.append(
+                    File.generated(config, name, content=content, inclusion=InclusionLevel.NOT_IN_NAV)
+                )
+            figures = f"{self.docs.name}/{self.models.file.relative_to(self.docs).as_posix()}"
+            self.problems += [Problem(figures, line, reason) for line, reason in self.models.faults]
         return files
 
     # Each page
@@ -206,11 +218,19 @@ class ArchitectureCards(BasePlugin[Options]):
                 "evidence": lambda: pages.evidence_index(proved, address, place, title),
                 "quotes": lambda: pages.quotes_index(self.book.verdict.sources.values()),
             }
-            page.content = re.sub(
-                r'<div data-ac="(\w+)"></div>',
-                lambda found, lists=lists: lists[found[1]](),
-                page.content,
-            )
+
+            def link(src_uri: str, page: Page = page) -> tuple[str, str] | None:
+                other = files.get_file_from_path(src_uri)
+                if other is None or other.page is None:
+                    return None
+                target = self.book.pages.get(src_uri)
+                named = facts.plain(str(other.page.title), target.values() if target else {})
+                return get_relative_url(other.url, page.url), named
+
+            def fill(what: str, of: str, lists=lists, link=link) -> str | None:
+                return lists[what]() if what in lists else self.models.fill(what, of, link)
+
+            page.content = placeholders(page.content, fill)
         return env
 
     @event_priority(-100)

@@ -1,0 +1,29 @@
+"""Printed figures: equal to the computed ones to the digits that were printed, and not otherwise."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archcards.evidence import as_printed
+
+
+@given(st.integers(0, 10**13), st.integers(0, 6), st.sampled_from([1, 10**3, 10**9, 2**30]))
+def test_what_rounding_gives_is_as_printed_and_one_digit_more_or_less_is_not(count, decimals, unit):
+    digits = round(Fraction(count, unit) * 10**decimals)
+    assert as_printed(count, Decimal(digits).scaleb(-decimals), unit=unit)
+    for away in (-2, 2):
+        assert not as_printed(count, Decimal(digits + away).scaleb(-decimals), unit=unit)
+
+
+def test_trailing_zeros_are_digits():
+    assert as_printed(54_004_000_000, "54.0", unit=10**9)
+    assert not as_printed(54_004_000_000, "54.000", unit=10**9)
+
+
+@pytest.mark.parametrize(("printed", "unit"), [("131K", 1), ("nan", 1), ("1", 0)])
+def test_what_is_no_number_is_refused(printed, unit):
+    with pytest.raises(ValueError, match="must be"):
+        as_printed(1, printed, unit=unit)
