@@ -378,6 +378,9 @@ def _refuse_wrong_shapes(report):
         )
 
 
+_WIDTH = 88
+
+
 def _screen(report):
     """The report as lines of text."""
     called = f"{report.function} as {report.mechanism}, {report.dtype}"
@@ -408,7 +411,7 @@ def _screen(report):
 
 def _listed(what, names):
     text = f"{what}: {'; '.join(names)}"
-    return textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="    ")
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _verdict(report):
@@ -426,7 +429,8 @@ def _verdict(report):
             yield f"  nearest: {name!r}, which agrees in {count} of {len(report.outcomes)} cases"
         return
     first, *ties = report.diagnosis
-    yield f"does not match, and equals the reference with {_quoted(first)}"
+    says = f"does not match, and equals the reference with {_quoted(first)}"
+    yield from textwrap.wrap(says, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     for name in first:
         control = known[name]
         says = control.__doc__.split("Seen in:")[0]

@@ -1,4 +1,4 @@
-"""What the site says to programs: `evidence.json` and the two reports.
+"""What the site says to programs: `evidence.json`, the two reports, the published cases.
 
 Times and exact errors stay out of `evidence.json`, so that two builds are the same.
 """
@@ -13,7 +13,7 @@ from archcards.evidence.record import Check, Derivation, Fact
 
 from .book import Book, BookPage
 
-__all__ = ["evidence_json", "reports"]
+__all__ = ["cases", "evidence_json", "reports"]
 
 
 def evidence_json(book: Book) -> str:
@@ -103,3 +103,10 @@ def reports(book: Book) -> tuple[dict[str, str], list[Problem]]:
         except reports.ReportFailed as failure:
             found += [Problem("src/archcards/reports.py", 1, line) for line in str(failure).split("\n")]
     return made, found
+
+
+def cases() -> dict[str, bytes]:
+    """The published cases by their path in the site."""
+    from archcards.cases.files import files
+
+    return {f"cases/{name}": content for name, content in files().items()}

@@ -56,6 +56,9 @@ class Options(Config):
     models = Type(bool, default=False)
     """Whether each bundled model has a page under `models/`, made from its configuration."""
 
+    cases = Type(bool, default=False)
+    """Whether the published cases can be downloaded, under `cases/`."""
+
 
 class ArchitectureCards(BasePlugin[Options]):
     """Builds the site beside the old one and swaps it in when everything is proved."""
@@ -127,6 +130,8 @@ class ArchitectureCards(BasePlugin[Options]):
             reports, problems = published.reports(self.book)
             made |= reports
             self.problems += problems
+        if self.config.cases:
+            made |= published.cases()
         for name, content in made.items():
             files.append(File.generated(config, name, content=content))
         if self.config.models:
