@@ -1,12 +1,19 @@
 """Whole books through plain `mkdocs build`: what is published, and what is refused."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from archcards.plugin.markup import plain_text, tokens
 
+ROOT = Path(__file__).parents[2]
 GOOD = """# Good
 
 ```python exec="true" source="above" id="good-block" session="good"
@@ -235,6 +242,32 @@ def test_a_failed_build_leaves_the_site_as_it_was(book):
     assert book.build().returncode == 0
     assert "Now there are" in book.page("")
     assert sorted(path.name for path in book.folder.iterdir()) == [".site.lock", "docs", "mkdocs.yml", "site"]
+
+
+def test_interrupted_a_build_leaves_nothing_behind(book):
+    book.write(index=GOOD.replace("fact(", "import time; time.sleep(15); fact("))
+    made = subprocess.Popen(
+        [sys.executable, "-m", "mkdocs", "build", "-q"],
+        cwd=book.folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NO_MKDOCS_2_WARNING": "1"},
+        stderr=subprocess.DEVNULL,
+    )
+    for _ in range(600):
+        if [path for path in book.folder.glob(".site-*") if path.is_dir()]:
+            break
+        time.sleep(0.1)
+    time.sleep(1)
+    made.send_signal(signal.SIGINT)
+    assert made.wait(60) != 0
+    assert sorted(path.name for path in book.folder.iterdir()) == [".site.lock", "docs", "mkdocs.yml"]
+
+
+def test_a_number_in_the_description_and_the_title(book):
+    book.write(index=GOOD.replace("# Good", "---\ntitle: All {{ edges }}\ndescription: It has {{ edges }} edges.\n---\n\n# Good"))
+    built = book.build()
+    assert built.returncode == 0, built.stderr
+    assert '<meta name="description" content="It has 36 edges.">' in book.page("")
+    assert "All 36" in book.page("") and "{{ edges }}" not in plain_text(book.page("").split("<article")[0])
 
 
 def test_a_warning_of_another_plugin_is_a_fault(book):

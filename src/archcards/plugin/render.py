@@ -31,6 +31,7 @@ from archcards.evidence.record import (
     Output,
     Step,
     Switch,
+    Symbol,
     Table,
 )
 
@@ -234,9 +235,8 @@ def _derivation(derivation: Derivation, anchor: str) -> str:
             f'<p class="ac-reason">{inline(step.reason)}{_witness(step)}</p></li>'
         )
     shapes = ", ".join(
-        "$%s \\in \\mathbb{R}^{%s}$" % (symbol.tex, r" \times ".join(symbol.shape))
-        for symbol in derivation.symbols
-        if symbol.shape
+        "$%s \\in \\mathbb{R}^{%s}$" % (", ".join(names), r" \times ".join(shape))
+        for shape, names in _by_shape(derivation.symbols)
     )
     notes = []
     if shapes:
@@ -265,6 +265,15 @@ def _derivation(derivation: Derivation, anchor: str) -> str:
         f'<ol class="ac-steps">{"".join(rows)}</ol>'
         f'<p class="ac-sizes">{" ".join(notes)}</p>{control}</figure>'
     )
+
+
+def _by_shape(symbols: Sequence[Symbol]) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Symbols that are no scalars, those of one shape together, in the order in which they were declared."""
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for symbol in symbols:
+        if symbol.shape:
+            grouped.setdefault(symbol.shape, []).append(symbol.tex)
+    return list(grouped.items())
 
 
 def sizes(stated: Sequence[str]) -> str:

@@ -181,6 +181,8 @@ class ArchitectureCards(BasePlugin[Options]):
         values = proved.values()
         if page.title:
             page.title = facts.plain(str(page.title), values)
+        for name in {"title", "description", "subtitle"} & page.meta.keys():
+            page.meta[name] = facts.plain(str(page.meta[name]), values)
         _rename(page.toc, values)
         return self.listings.put_aside(access.reachable_tables(html))
 
@@ -314,6 +316,9 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def on_build_error(self, *, error: Exception) -> None:
         self._clear()
+
+    def on_shutdown(self) -> None:
+        self._clear()  # also after Ctrl-C, which is no error to MkDocs
 
     def _clear(self) -> None:
         self.warnings.stop()
