@@ -229,12 +229,13 @@ class _Scanner:
         self.blank = False
         if quiet or reasons:
             return end + 1
-        if "exec" in options:
-            for n, line in enumerate(code, index + 1):
-                if _SNIPPET.match(line):
-                    self.report(
-                        n, "a snippet inside an executed fence; write the code out or import it"
-                    )
+        snippets = [n for n, line in enumerate(code, index + 1) if _SNIPPET.match(line)]
+        if "exec" in options and snippets:
+            for n in snippets:
+                self.report(
+                    n, "a snippet inside an executed fence; write the code out or import it"
+                )
+            return end + 1
         self.fences.append(
             Fence(index + 1, index + 2, end + 1, language, options, "\n".join(code), width)
         )
@@ -244,13 +245,17 @@ class _Scanner:
 
     def text(self, index: int, line: str, content: str) -> int:
         """Records a line of prose, without its comments; a comment may run over many lines."""
-        if (item := _ITEM.match(content)) and _opening(content[item.end() :]):
+        if (item := _ITEM.match(content)) and (opening := _opening(content[item.end() :])):
             self.report(
                 index, "a fence must begin its line; put it on the line below, indented by four"
             )
+            for n in range(index + 1, len(self.lines)):
+                if self.lines[n].strip() == opening[0]:  # meant as its end, and no fence's beginning
+                    return n + 1
+        self.blank = not content
         if _SNIPPET.match(line):
             self.report(index, "a snippet outside a fence; its text would not be checked")
-        self.blank = not content
+            return index + 1
         if "<!--" not in line:
             self.prose[index] = line
             return index + 1

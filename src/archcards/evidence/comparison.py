@@ -150,9 +150,18 @@ def compare(
         apart = np.abs(np.where(finite, actual, 0.0) - np.where(finite, expected, 0.0))
     error = float(apart.max()) / max(1.0, float(np.abs(expected[finite]).max()))
     worst = np.unravel_index(int(apart.argmax()), apart.shape)
-    came = f"expected {float(expected[worst]):.6g}, got {float(actual[worst]):.6g}"
+    came = _told_apart(float(expected[worst]), float(actual[worst]))
     where = f" at {_index(worst)}" if worst else ""
     return Comparison(error if math.isfinite(error) else None, two_digits(error), False, came + where)
+
+
+def _told_apart(expected: float, actual: float) -> str:
+    """Both values, in as many digits as it takes to see that they differ."""
+    for digits in (6, 9, 12, 15, 17):
+        told = f"{expected:.{digits}g}", f"{actual:.{digits}g}"
+        if told[0] != told[1]:
+            break
+    return f"expected {told[0]}, got {told[1]}"
 
 
 def _exactly(actual: np.ndarray, expected: np.ndarray, *, truth: bool) -> Comparison:

@@ -78,7 +78,7 @@ def _texts(page: Page) -> Iterator[tuple[str, range]]:
 
 def _line(chapter: Chapter, text: str, position: int, lines: range) -> int:
     """The line of the page on which a position of a text stands."""
-    if text.count("\n") == len(lines) - 1:
+    if text.rstrip("\n").count("\n") == len(lines) - 1:
         return lines[text.count("\n", 0, position)]
     # A text of the front matter, folded: its words stand in order on the lines it spans.
     word = re.match(r"[^\s]+", text[position:])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 
@@ -21,6 +22,7 @@ from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.structure.toc import get_toc
 from mkdocs.utils import get_relative_url
 
 import archcards
@@ -150,10 +152,24 @@ class ArchitectureCards(BasePlugin[Options]):
         proved = self.book.pages.get(page.file.src_uri)
         if proved is None:
             return markdown
+        page.render = partial(self._render, page.render, page, proved)
         self.current = Blocks(proved.proved.blocks, proved.anchors, proved.lines)
         self.placed[page.file.src_uri] = self.current
         offset = max(0, len(proved.lines) - (markdown.count("\n") + 1))
         return mark_fences(markdown, proved.proved.chapter.blocks, offset)
+
+    def _render(self, render, page: Page, proved: BookPage, config: MkDocsConfig, files: Files) -> None:
+        """Markdown to HTML; where that fails, MkDocs would stop at this page and tell of no other."""
+        told = len(self.warnings.messages)
+        try:
+            render(config, files)
+        except Exception as error:
+            del self.warnings.messages[told:]  # what led to the failure
+            reason = " ".join(str(error).split()) or type(error).__name__
+            named = next((name for name in re.findall(r"'([^']+)'", reason) if _line_of(proved.lines, name)), "")
+            line = _line_of(proved.lines, named) or 1
+            self.problems.append(self._problem(proved, line, f"the page cannot be drawn: {reason}"))
+            page.content, page.toc = "", get_toc([])
 
     def on_page_content(self, html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
         proved, blocks = self.book.pages.get(page.file.src_uri), self.current
@@ -267,8 +283,9 @@ class ArchitectureCards(BasePlugin[Options]):
         return self.listings.put_back(policy.with_policy(self.styles.without_styles(output)))
 
     def _leftovers(self, output: str, proved: BookPage) -> list[Problem]:
-        """References that nothing has replaced, wherever they stand."""
+        """References that nothing has replaced, wherever they stand, and that no rule has told of."""
         found = []
+        known = {problem.line for problem in proved.proved.problems}
         for token in tokens(output) if "{{" in output else ():
             shown = token.kind == "text" and not {"code", "pre", "script", "style"} & set(token.inside)
             if "{{" in token.text and (shown or token.kind == "open"):
@@ -276,7 +293,7 @@ class ArchitectureCards(BasePlugin[Options]):
                     line = _line_of(proved.lines, left)
                     # A card on the index is reported where its own page has it, and a page that did
                     # not run to its end has one fault, not one for each number it did not compute.
-                    if line is None or not proved.proved.run.complete:
+                    if line is None or line in known or not proved.proved.run.complete:
                         continue
                     found.append(self._problem(proved, line, f"{left} stands for nothing here"))
         return list(dict.fromkeys(found))
@@ -328,9 +345,12 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def _dead_links(self, site: Path, config: MkDocsConfig) -> list[Problem]:
         found = []
+        doubled = {p.reason.split('"')[1] for p in self.problems if p.reason.startswith('id="')}
         for dead in links.check_site(site, site_url=config.site_url or ""):
             page = self.sites.get(dead.page)
             proved = self.book.pages.get(page.file.src_uri) if page else None
+            if not dead.link and dead.about.removeprefix("#") in doubled:
+                continue  # told of the block that has it
             if proved is None:
                 name = f"{self.docs.name}/{page.file.src_uri}" if page else f"{self.site.name}/{dead.page}"
                 found.append(Problem(name, 1, dead.reason))
