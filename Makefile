@@ -2,12 +2,14 @@
 # Python 3.11 or newer with venv, git and make.
 .POSIX:
 .SUFFIXES:
-.PHONY: help site test serve bench lock clean
+.PHONY: help site test faults same serve bench lock clean
 PY = .venv/bin/python
 
 help:
 	@echo 'make site     set up, build and prove the site (in site/)'
 	@echo 'make test     the same, then every test that needs neither a browser nor an oracle package'
+	@echo 'make faults   build a site for each of the faults that no site may have'
+	@echo 'make same     build the site in two unlike surroundings and compare every byte'
 	@echo 'make serve    set up and serve the site while you write'
 	@echo 'make bench    measure speed and size, as ratios'
 	@echo 'make lock     resolve and hash the requirements anew'
@@ -20,6 +22,13 @@ site:
 test: site
 	@tools/install.sh requirements-test.txt
 	@$(PY) -m pytest
+
+faults: site
+	@tools/install.sh requirements-test.txt
+	@$(PY) -m pytest tests/faults --alone -n auto -q
+
+same: site
+	@$(PY) tools/same.py
 
 serve:
 	@tools/install.sh requirements.txt
