@@ -18,9 +18,12 @@ HERE = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-
 THERE = {"PYTHONHASHSEED": "4242", "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0"}
 
 
-def build(folder: Path, surroundings: Mapping[str, str], *, one_processor: bool) -> dict[str, bytes]:
-    """Clones the repository into `folder`, builds its site there and reads it."""
-    subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+def build(
+    folder: Path, commit: str, surroundings: Mapping[str, str], *, one_processor: bool
+) -> dict[str, bytes]:
+    """Clones the repository into `folder`, builds the commit's site there and reads it."""
+    subprocess.run(["git", "clone", "--quiet", "--no-checkout", ROOT, folder], check=True)
+    subprocess.run(["git", "-C", folder, "checkout", "--quiet", "--detach", commit], check=True)
     environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
     environment |= {"PYTHONPATH": str(folder / "src"), **surroundings}
     command = [sys.executable, "-m", "archcards", "build"]
@@ -35,9 +38,11 @@ def build(folder: Path, surroundings: Mapping[str, str], *, one_processor: bool)
 
 def main() -> int:
     """Compares two builds; the status of the command."""
+    told = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    commit = told.stdout.strip()
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        first = build(Path(one) / "a", HERE, one_processor=False)
-        second = build(Path(other) / "another folder" / "with a longer name", THERE, one_processor=True)
+        first = build(Path(one) / "a", commit, HERE, one_processor=False)
+        second = build(Path(other) / "another folder" / "with a longer name", commit, THERE, one_processor=True)
     differing = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
     for name in differing:
         print(f"{name}: {_first_difference(first.get(name), second.get(name))}")
