@@ -11,6 +11,9 @@ from archcards.controls import _registry
 # What a control stands in for where that is no public function of a mechanism.
 REFERENCES = {
     "cache_scalars": lambda config, context: None,  # the ledger's cache, of a config
+    "mean_span": lambda length, window: None,  # the ledger's pairs over the queries
+    "parameter_count": lambda config: None,
+    "training_flops": lambda config, context: None,
     "merge": lambda state, other: None,  # AttentionState.merge
 }
 ALL = [(m, name) for m in controls.MECHANISMS for name in controls.of(m)]

@@ -138,9 +138,8 @@ class Model:
     def quantity(self, name: str) -> int | Fraction:
         """One number of the ledger by its dotted name, such as `active.without_embeddings`."""
         head, _, rest = name.partition(".")
-        if head in ("cache_bytes", "window_reserved_bytes"):
-            reserve = "full" if head == "window_reserved_bytes" else "need"
-            return cache(self.architecture, int(rest), reserve=reserve).bytes
+        if head == "cache_bytes":
+            return cache(self.architecture, int(rest)).bytes
         if head == "components":
             return self.parameters.components[rest]
         if name == "scalars_per_token":
@@ -345,7 +344,7 @@ class Models:
             rows.append(
                 f'<tr><th scope="row">{title}</th><td class="ac-number">{escape(str(quote.value))} '
                 f'{escape(quote.unit or "")}</td><td class="ac-number">{counted:,}</td>'
-                f'<td>{escape(_QUANTITIES.get(figure.quantity, figure.quantity.replace("_", " ")))}</td>'
+                f"<td>{escape(_quantity_words(figure.quantity))}</td>"
                 f'<td class="ac-{"same" if same else "other"}">{mark}</td><td>{escape(figure.note)}</td></tr>'
             )
         columns = ("printed in", "printed", "computed", "counted as", "to the digits printed", "why")
@@ -363,6 +362,13 @@ _QUANTITIES = {
     "active.without_embeddings": "active, without either table",
     "scalars_per_token": "scalars that a token adds to the cache",
 }
+
+
+def _quantity_words(name: str) -> str:
+    head, _, rest = name.partition(".")
+    if head == "cache_bytes":
+        return f"bytes of cache, {int(rest):,} token{'s' * (rest != '1')} in two bytes a scalar"
+    return _QUANTITIES.get(name, rest.replace("_", " ") if head == "components" else name)
 
 
 def _page(model: Model, published: bool) -> str:
