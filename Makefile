@@ -11,6 +11,7 @@ help:
 	@echo 'make faults   build a site for each of the faults that no site may have'
 	@echo 'make same     build the site in two unlike surroundings and compare every byte'
 	@echo 'make mutants  break the code in a sample of places and count what the tests and chapters notice'
+	@echo 'make browser  every page of the built site in Chromium, which has to be installed'
 	@echo 'make serve    set up and serve the site while you write'
 	@echo 'make bench    measure speed and size, as ratios'
 	@echo 'make lock     resolve and hash the requirements anew'
@@ -34,6 +35,10 @@ same: site
 mutants: site
 	@tools/install.sh requirements-test.txt
 	@$(PY) tools/mutants.py $(MUTANTS)
+
+browser: site
+	@tools/install.sh requirements-test.txt requirements-browser.txt
+	@$(PY) -m pytest tests/browser
 
 serve:
 	@tools/install.sh requirements.txt

@@ -13,6 +13,9 @@ from .markup import Token, elements, rewrite
 
 __all__ = ["BadTeX", "code_points", "formulas", "mathml", "typeset", "typeset_navigation"]
 
+LONG = 24
+"""Characters of TeX from which a formula in a line may be wider than a phone, and then scrolls."""
+
 _FORBIDDEN = {
     r"\underbrace": "browsers draw it badly; put the remark into the sentence",
     r"\xrightarrow": "browsers draw it badly; use \\to and a sentence",
@@ -83,10 +86,13 @@ def typeset(page: str) -> str:
         position = formula.end
         if formula.display:
             drawn = f'<div class="ac-math" tabindex="0">{drawn}</div>'
-        elif after := _PUNCTUATION.match(page, position):
+        else:
             # Browsers break lines after a formula, even before the full stop.
-            drawn = f'<span class="ac-nowrap">{drawn}{after.group()}</span>'
-            position = after.end()
+            after = _PUNCTUATION.match(page, position)
+            kinds = [*["ac-nowrap"] * bool(after), *["ac-long"] * (len(formula.tex) > LONG)]
+            if kinds:
+                drawn = f'<span class="{" ".join(kinds)}">{drawn}{after.group() if after else ""}</span>'
+            position = after.end() if after else position
         pieces.append(drawn)
     return "".join(pieces) + page[position:]
 
