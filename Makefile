@@ -2,7 +2,7 @@
 # Python 3.11 or newer with venv, git and make.
 .POSIX:
 .SUFFIXES:
-.PHONY: help site test faults same mutants serve bench lock clean
+.PHONY: help site test faults same notebooks mutants browser serve bench lock clean
 PY = .venv/bin/python
 
 help:
@@ -10,6 +10,7 @@ help:
 	@echo 'make test     the same, then every test that needs neither a browser nor an oracle package'
 	@echo 'make faults   build a site for each of the faults that no site may have'
 	@echo 'make same     build the site in two unlike surroundings and compare every byte'
+	@echo 'make notebooks  run every notebook of the built site with the wheel that it serves'
 	@echo 'make mutants  break the code in a sample of places and count what the tests and chapters notice'
 	@echo 'make browser  every page of the built site in Chromium, which has to be installed'
 	@echo 'make serve    set up and serve the site while you write'
@@ -31,6 +32,9 @@ faults: site
 
 same: site
 	@$(PY) tools/same.py
+
+notebooks: site
+	@$(PY) tests/slow/notebooks.py
 
 mutants: site
 	@tools/install.sh requirements-test.txt

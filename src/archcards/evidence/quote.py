@@ -8,14 +8,33 @@ from typing import Any
 
 from .record import current_recorder
 
-__all__ = ["quoted"]
+__all__ = ["quoted", "quoting"]
+
+_given: dict[str, dict[str, Any]] = {}
+"""What a notebook has said its sources print: it has no `docs/sources.yml` to read."""
+
+
+def quoting(printed: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Mapping[str, Any]]:
+    """Makes numbers known that sources print, by source and name, where there is no checkout to read.
+
+    Returns:
+        All that were made known.
+
+    Example:
+        >>> _ = quoting({"jiang2023": {"window": 4096}})
+        >>> quoted("jiang2023.window")
+        4096
+    """
+    for key, values in (printed or {}).items():
+        _given.setdefault(key, {}).update(values)
+    return _given
 
 
 def quoted(name: str) -> int | float:
     """The number that a source prints, from the `quotes` of `docs/sources.yml`, where it was typed once.
 
-    On a page only the sources that the page lists can be quoted; elsewhere, all sources of the
-    checkout can.
+    On a page only the sources that the page lists can be quoted; elsewhere, what `quoting` made
+    known and all sources of the checkout can.
 
     Args:
         name: `source.name`, as in prose: `{{ source.name }}`.
@@ -36,7 +55,9 @@ def quoted(name: str) -> int | float:
     if not key or not rest:
         raise ValueError(f"name must be source.name, such as jiang2023.window, got {name!r}")
     recorder = current_recorder()
-    quotes = _of_the_checkout() if recorder.page is None else recorder.quotes
+    quotes = recorder.quotes
+    if recorder.page is None:
+        quotes = _given if rest in _given.get(key, {}) else _of_the_checkout()
     if key not in quotes and recorder.page is None:
         raise ValueError(f"there is no source {key}; add it to sources.yml")
     if key not in quotes:

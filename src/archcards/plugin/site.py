@@ -33,6 +33,7 @@ from archcards.evidence.problem import Problem
 from . import access, facts, fonts, links, mathematics, pages, policy, published, render, swap
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
+from .downloads import Downloads
 from .markup import tokens
 from .models import Models, placeholders
 
@@ -60,6 +61,9 @@ class Options(Config):
 
     cases = Type(bool, default=False)
     """Whether the published cases can be downloaded, under `cases/`."""
+
+    downloads = Type(bool, default=False)
+    """Whether chapters can be taken away as notebooks and files, with the package itself."""
 
 
 class ArchitectureCards(BasePlugin[Options]):
@@ -210,6 +214,7 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def on_env(self, env, *, config: MkDocsConfig, files: Files):
         """All pages are read, and their titles known: the lists of the whole book can be drawn."""
+        self._offer_downloads(config, files)
         for file in files.documentation_pages():
             page = file.page
             if page is None or not page.content or '<div data-ac="' not in page.content:
@@ -255,6 +260,40 @@ class ArchitectureCards(BasePlugin[Options]):
 
             page.content = placeholders(page.content, fill)
         return env
+
+    def _offer_downloads(self, config: MkDocsConfig, files: Files) -> None:
+        """Puts a line of links under each chapter; the files follow when the site is built."""
+        self.downloads = None
+        if not self.config.downloads:
+            return
+
+        def file(page: BookPage) -> File:
+            return files.get_file_from_path(page.src_uri)
+
+        def address(src_uri: str) -> str | None:
+            found = files.get_file_from_path(src_uri)
+            return found.url if found else None
+
+        def title(page: BookPage) -> str:
+            return facts.plain(str(file(page).page.title), page.values())
+
+        url = config.site_url or "http://localhost:8000/"
+        self.downloads = Downloads(self.book, self.root, url, address, title)
+        for chapter in self.downloads.chapters:
+            page = file(chapter).page
+            page.content += self.downloads.links(chapter)
+
+    def _outline(self):
+        """The pages of the menu that are no chapters, by section."""
+        for section in self.nav.items:
+            inside = [page for page in self.nav.pages if section in page.ancestors]
+            rows = [
+                (str(page.title), page.url)
+                for page in inside
+                if page.file.src_uri not in self.book.pages or not self.book.pages[page.file.src_uri].proved.card
+            ]
+            if rows:
+                yield section.title, rows
 
     @event_priority(-100)
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:
@@ -314,6 +353,10 @@ class ArchitectureCards(BasePlugin[Options]):
         site = Path(config.site_dir)
         _write(site / INLINE_STYLES, self.styles.css().encode())
         _write(site / FONT, fonts.mathematics_font(self.characters))
+        if self.downloads:
+            made = self.downloads.files(config.site_description or config.site_name, self._outline())
+            for name, content in made.items():
+                _write(site / name, content)
         self.problems += self._dead_links(site, config)
         self.problems += self._warned()
         problems = sorted(set(self.problems))
