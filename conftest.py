@@ -1,3 +1,3 @@
 """Each check of the book is a test: `pytest docs`."""
 
-pytest_plugins = ["archcards.evidence.testing"]
+pytest_plugins = ["archcards.evidence.testing", "archcards.plugin.testing"]

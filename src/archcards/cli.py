@@ -181,15 +181,17 @@ def _serve(command: argparse.ArgumentParser) -> Run:
 def _check(command: argparse.ArgumentParser) -> Run:
     command.add_argument(
         "chapters", nargs="*", metavar="CHAPTER",
-        help="a file, or the end of its path such as local-windows; every page unless given",
+        help="a file, or the end of its path such as local-windows, whose blocks and text are judged; "
+        "unless given every page is, with its links and formulas as a site would have them",
     )  # fmt: skip
 
     def run(given: argparse.Namespace) -> int:
         from . import checkout
         from .evidence.command import NoSuchChapter, check_chapters
+        from .plugin.command import rehearse
 
         try:
-            return check_chapters(checkout.find_checkout(), given.chapters)
+            return check_chapters(checkout.find_checkout(), given.chapters, rehearse)
         except (checkout.NotACheckout, NoSuchChapter) as error:
             raise BadInput(error) from None
 
@@ -232,7 +234,7 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
     "ledger": (_ledger, "what a model stores and does, as exact integers"),
     "models": (_models, "the bundled models, one a line"),
     "report": (_report, "one of the two reports, as JSON"),
-    "check": (_check, "run chapters without building the site"),
+    "check": (_check, "judge chapters without publishing a site"),
     "conform": (_conform, "which convention does an implementation follow?"),
     "build": (_build, "build and prove the site"),
     "serve": (_serve, "serve the site while writing"),

@@ -163,6 +163,11 @@ def faults():
     return FAULTS
 
 
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
 def pytest_addoption(parser):
     parser.addoption("--alone", action="store_true", help="build a site for each fault alone, which takes minutes")
 

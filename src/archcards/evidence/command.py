@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from .book import Verdict, prove
@@ -16,14 +17,20 @@ class NoSuchChapter(ValueError):
     """A name that fits no chapter, or more than one."""
 
 
-def check_chapters(root: Path, wanted: Sequence[str] = ()) -> int:
+def check_chapters(
+    root: Path, wanted: Sequence[str] = (), rehearse: Callable[[Path, Verdict], list[Problem]] | None = None
+) -> int:
     """Judges chapters (all, if none is named) of the checkout at `root`: 1 on any fault, else 0.
+
+    `rehearse` draws the pages of a whole book and tells what only they show.
 
     Raises:
         NoSuchChapter: If a name fits no chapter, or more than one.
     """
     only = find_chapters(root / "docs", wanted) if wanted else None
     verdict = prove(root / "docs", only=only)
+    if only is None and rehearse is not None:
+        verdict = replace(verdict, problems=tuple(sorted({*verdict.problems, *rehearse(root, verdict)})))
     show(verdict.problems)
     print(
         ("not proved: " + _count(verdict) if verdict.problems else "proved: ") + verdict.summary()

@@ -17,7 +17,7 @@ from .book import Verdict, prove
 from .problem import Problem
 from .record import Check, Derivation
 
-__all__ = ["pytest_collect_file"]
+__all__ = ["Item", "pytest_collect_file", "verdict_of"]
 
 _verdicts = pytest.StashKey[dict[Path, Verdict]]()
 
@@ -38,7 +38,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
-def _verdict(config: pytest.Config, docs: Path) -> Verdict:
+def verdict_of(config: pytest.Config, docs: Path) -> Verdict:
     """The verdict on the book, reached once in a session."""
     verdicts = config.stash.setdefault(_verdicts, {})
     if docs not in verdicts:
@@ -53,7 +53,7 @@ class PageFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """An item for each check and derivation, and one for the rest."""
-        verdict = _verdict(self.config, self.docs)
+        verdict = verdict_of(self.config, self.docs)
         page = verdict.pages[f"{self.docs.name}/{self.path.relative_to(self.docs).as_posix()}"]
         claimed = set()
         for event in page.events:
@@ -75,7 +75,7 @@ class BookFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item."""
-        verdict = _verdict(self.config, self.docs)
+        verdict = verdict_of(self.config, self.docs)
         rest = [problem for problem in verdict.problems if problem.path not in verdict.pages]
         yield Item.from_parent(self, name="sources and docstrings", line=1, problems=rest)
 

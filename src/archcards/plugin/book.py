@@ -80,7 +80,11 @@ class Book:
     @classmethod
     def prove(cls, docs: Path, memory: Memory | None = None) -> Book:
         """Runs and judges every page under `docs`; see `archcards.evidence.book.prove`."""
-        verdict = prove(docs, memory=memory)
+        return cls.of(prove(docs, memory=memory))
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Book:
+        """The book of a verdict."""
         uris = {path: path.split("/", 1)[1] for path in verdict.pages}
         return cls(verdict, {uris[path]: BookPage(page, uris[path]) for path, page in verdict.pages.items()})
 
