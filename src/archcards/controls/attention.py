@@ -340,7 +340,7 @@ def grouped_by_the_first_head(query, key, value, mask=None, **options):
 def gate_by_swish(output, gate):
     """Multiply by g · σ(g), which is unbounded above and negative below zero.
 
-    Seen in: RetNet (arXiv 2307.08621, section 2.3) and gated linear attention (arXiv 2312.06635).
+    Seen in: RetNet (arXiv 2307.08621, section 2.2) and gated linear attention (arXiv 2312.06635).
     """
     return np.asarray(gate, dtype=float) * gate_output(output, gate)
 

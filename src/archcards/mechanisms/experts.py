@@ -198,7 +198,7 @@ def route_sigmoid(
             the experts of the kept groups, or the bias is not one number an expert.
 
     Source:
-        DeepSeek-V3, arXiv 2412.19437, equations 12–16 and its published code.
+        DeepSeek-V3, arXiv 2412.19437, section 2.1.2, and its published code.
 
     Example:
         >>> routing = route_sigmoid([[0.0, 0.0, 0.0]], 2, bias=[0.0, 2.0, 1.0], scale=2.5)

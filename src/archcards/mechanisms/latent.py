@@ -238,7 +238,7 @@ def latent_attention(
         ValueError: If shapes do not fit, or the frequencies are for another width.
 
     Source:
-        DeepSeek-V2, arXiv 2405.04434, equations 9–19 and 37–47; the layout of its published code.
+        DeepSeek-V2, arXiv 2405.04434, sections 2.1.2–2.1.3, equations 37–47; layout: its code.
 
     Example:
         >>> one = np.ones((1, 1, 1))

@@ -79,7 +79,7 @@ def embed_patches(
         ValueError: If the kernel does not fit the image, or a table has another width or length.
 
     Source:
-        Dosovitskiy et al. 2020, arXiv 2010.11929, equation 1.
+        Dosovitskiy et al. 2020, arXiv 2010.11929, section 3.1.
 
     Example:
         >>> embed_patches(np.ones((1, 2, 4)), np.ones((1, 1, 2, 2)), class_token=[7.0]).tolist()

@@ -183,7 +183,7 @@ def fit_parametric(
             `N` or one `D`.
 
     Source:
-        Hoffmann et al. 2022, arXiv 2203.15556, equation 3; Besiroglu et al. 2024, arXiv 2404.10102,
+        Hoffmann et al. 2022, arXiv 2203.15556, section 3.3; Besiroglu et al. 2024, arXiv 2404.10102,
         for the sum.
 
     Example:

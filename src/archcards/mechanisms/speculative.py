@@ -60,7 +60,7 @@ def residual(
             rejected, and the surplus is 0/0.
 
     Source:
-        Leviathan et al. 2023, arXiv 2211.17192, section 2.3.
+        Leviathan et al. 2022, arXiv 2211.17192, section 2.3.
 
     Example:
         >>> residual([0.6, 0.3, 0.1], [0.2, 0.5, 0.3]).tolist()
@@ -87,7 +87,7 @@ def output_distribution(
         ValueError: If either is not a distribution.
 
     Source:
-        Leviathan et al. 2023, arXiv 2211.17192, appendix A.1.
+        Leviathan et al. 2022, arXiv 2211.17192, appendix A.1.
 
     Example:
         >>> output_distribution([0.6, 0.3, 0.1], [0.2, 0.5, 0.3]).round(12).tolist()
@@ -126,7 +126,7 @@ def verify(
             vocabulary or cannot have come from the draft, or a draw lies outside [0, 1].
 
     Source:
-        Leviathan et al. 2023, arXiv 2211.17192, algorithm 1.
+        Leviathan et al. 2022, arXiv 2211.17192, algorithm 1.
 
     Example:
         >>> target, draft = [[0.6, 0.3, 0.1]] * 2, [[0.2, 0.5, 0.3]]
@@ -180,7 +180,7 @@ def expected_tokens(acceptance: float, lookahead: int) -> float:
         ValueError: If the acceptance is not a probability or the lookahead is negative.
 
     Source:
-        Leviathan et al. 2023, arXiv 2211.17192, equation 1.
+        Leviathan et al. 2022, arXiv 2211.17192, section 3.
 
     Example:
         >>> expected_tokens(0.5, 3)
