@@ -35,6 +35,7 @@ from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .downloads import Downloads
 from .markup import tokens
+from .mutants import mutants_index
 from .models import Models, placeholders
 
 __all__ = ["ArchitectureCards", "NotProved"]
@@ -249,6 +250,7 @@ class ArchitectureCards(BasePlugin[Options]):
                 "cards": lambda: pages.cards_index(proved, address, place),
                 "chapters": lambda: pages.chapters_index(parts(address, title), place),
                 "evidence": lambda: pages.evidence_index(proved, address, place, title),
+                "mutants": lambda: mutants_index(self.root, link),
                 "quotes": lambda: pages.quotes_index(self.book.verdict.sources.values()),
             }
 
