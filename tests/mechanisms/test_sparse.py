@@ -367,6 +367,14 @@ IQ, IK, IW = np.ones((2, 4, 3)), np.ones((5, 3)), np.ones((4, 2))
             "overlap must come with overlap_logits, got one of the two",
         ),
         (
+            lambda: compress_blocks(Q, Q, block=2, overlap=Q[:, :1], overlap_logits=Q),
+            "overlap must have the shape of x, (4, 2), got (4, 1)",
+        ),
+        (
+            lambda: compress_blocks(Q, Q, block=2, overlap=Q, overlap_logits=Q[:1]),
+            "overlap_logits must have the shape of x, (4, 2), got (1, 2)",
+        ),
+        (
             lambda: compress_blocks(Q, Q, block=2, stride=1, overlap=Q, overlap_logits=Q),
             "stride must be the block, 2, with an overlap, got 1",
         ),
