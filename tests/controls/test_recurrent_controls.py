@@ -150,6 +150,7 @@ CASES = {
         "neither triangular system gated": delta(),
         "decay by differences of sums": delta(log_decay=SHUT),
         "decay by two factors": delta(log_decay=STRONG),
+        "decay by two clamped factors": delta(log_decay=STRONG),
     },
     "unit_key": {
         "largest of norm and epsilon": lambda f: f([6e-4, 8e-4]),
@@ -214,10 +215,18 @@ def test_a_mistake_about_decay_needs_decay(mechanism, name):
         agree(mechanism, name, lambda f: f(KEY**2, KEY**2, VALUE, normalise=True))
 
 
-@pytest.mark.parametrize("mechanism, call", [("linear_attention", linear), ("delta_rule", delta)])
-@pytest.mark.parametrize("name", ["decay by differences of sums", "decay by two factors"])
+@pytest.mark.parametrize(
+    "mechanism, name",
+    [
+        (m, n)
+        for m in ("linear_attention", "delta_rule")
+        for n in controls.of(m)
+        if n.startswith("decay by")
+    ],
+)
 @pytest.mark.parametrize("log_decay", [None, PER_STEP, PER_CHANNEL])
-def test_naive_chunks_are_right_while_gates_are_mild(mechanism, call, name, log_decay):
+def test_naive_chunks_are_right_while_gates_are_mild(mechanism, name, log_decay):
+    call = delta if mechanism == "delta_rule" else linear
     agree(mechanism, name, call(log_decay=log_decay))
 
 

@@ -6,6 +6,7 @@ from ._reference import decay_gate, delta_rule, delta_write, gated_write, unit_k
 from ..mechanisms._decay import per_step_or_channel
 from ._recurrence import (
     by_differences,
+    by_clamped_factors,
     by_factors,
     causal,
     chunk_by_chunk,
@@ -379,6 +380,14 @@ def delta_rule_by_factors():
     """Multiply by e^Gᵢ and e^−Gⱼ: the second overflows where decay is strong.
 
     Seen in: arXiv 2312.06635, section 4.3, which divides chunks once more to avoid it.
+    """
+
+
+@_wrong_chunk("decay by two clamped factors", scores=by_clamped_factors, system=by_clamped_factors)
+def delta_rule_by_clamped_factors():
+    """Clamp the exponents of e^Gᵢ and e^−Gⱼ: they cancel where all is forgotten.
+
+    Seen in: sglang #39971, whose report finds forgotten keys read at full weight.
     """
 
 
