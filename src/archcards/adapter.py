@@ -85,7 +85,7 @@ class Bound:
         """Why a case cannot be run, if it cannot."""
         for name, wanted in self._adapter.where.items():
             given = case.arguments.get(name, self._parameters[name].default)
-            if given != wanted:
+            if isinstance(given, np.ndarray | tuple) or given != wanted:
                 return f"{name} is not {wanted!r}"
         if self._takes is None or self._published.mechanism in _OBJECTS:
             return None

@@ -37,7 +37,8 @@ class Outcome:
         case: The case's name.
         degenerate: Whether it is a case at an edge.
         equal: Whether every result was near enough.
-        error: The largest difference; infinite where shapes differ or a number is missing.
+        error: The largest difference, relative to the largest expected magnitude where that exceeds
+            1; infinite where shapes differ or a number is missing.
         bound: What it may be.
         where: The first wrong number, in words, or what was raised; empty if equal.
     """
@@ -113,7 +114,8 @@ def conform(
     Args:
         mechanism: Name of the mechanism, such as `"delta_rule"`.
         function: What computes it, with the mechanism's parameters or those that the adapter
-            names. Options that it does not take are left out with the cases that need them.
+            names. Options that it does not take are left out with the cases that need them, and so
+            are cases for which it raises `NotImplementedError`.
         follows: Controls that are agreed on, one or two names: conventions of the function that
             are not to count as differences.
         adapter: How the function takes its arguments.
@@ -148,7 +150,10 @@ def conform(
         if reason:
             skipped.append((case.name, reason))
             continue
-        trials.append(_Trial.of(published, case, bound, agreed, adapter.dtype))
+        try:
+            trials.append(_Trial.of(published, case, bound, agreed, adapter.dtype))
+        except NotImplementedError as error:
+            skipped.append((case.name, str(error) or "it is not implemented"))
     if not trials:
         raise ConformError(
             f"no case of {mechanism} can be run: {skipped[0][1]} (case {skipped[0][0]!r})"
@@ -232,6 +237,8 @@ class _Trial:
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 found = bound.results(case)
+            except NotImplementedError:  # how a function says that a case is none of its own
+                raise
             except ConformError as error:
                 raise ConformError(f"{error} (case {case.name!r})") from None
             except Exception as error:  # whatever somebody else's code raises
@@ -270,11 +277,12 @@ class _Trial:
         found, wanted = found.astype(float), wanted.astype(float)
         finite = np.isfinite(wanted)
         magnitude = np.abs(wanted[finite]).max(initial=0.0)
-        bound = bound * max(1.0, magnitude)
+        unit = max(1.0, magnitude)
         with np.errstate(invalid="ignore"):
             off = np.abs(found - wanted)
         same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
         off = np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
+        off = off / unit
         wrong = off > bound
         if not wrong.any():
             return float(off.max(initial=0.0)), bound, ""

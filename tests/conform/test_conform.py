@@ -345,6 +345,16 @@ def test_a_function_that_raises_in_a_degenerate_case_is_told_which():
     assert not report.diagnosis and report.status == 1
 
 
+def test_a_function_may_leave_cases_out():
+    def square(query, key, value, mask=None):
+        if query.shape[-2] != key.shape[-2]:
+            raise NotImplementedError("only as many queries as keys")
+        return softmax_read()(query, key, value, mask)
+
+    report = conform("attention", square)
+    assert report and "not run because only as many queries as keys: " in str(report)
+
+
 def test_an_adapter_can_be_kept():
     adapter = Adapter(names=NAMES, axes=AXES)
     assert conform("delta_rule", time_first, adapter=adapter, follows=SCALED)

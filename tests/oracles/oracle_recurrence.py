@@ -1,0 +1,219 @@
+"""Linear attention, the delta family and state spaces against fla-core, Transformers and PyTorch."""
+
+import torch
+import torch.nn.functional as F
+from comparison import oracle
+from packages import FLA, TORCH, TRANSFORMERS, naive
+from transformers.models.mamba.modeling_mamba import mamba_selective_scan
+from transformers.models.mamba.modeling_mamba import causal_conv1d_fn as transformers_convolution
+from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated, mamba2_chunk_scan
+from transformers.models.qwen3_next import modeling_qwen3_next as qwen
+
+delta, gated, kimi = naive("delta_rule"), naive("gated_delta_rule"), naive("kda")
+linear, simple, gla = naive("linear_attn"), naive("simple_gla"), naive("gla")
+
+SCALED = {"follows": "query scaled by 1/sqrt(d)"}
+LATER = {"axes": "batch time head"}
+
+
+def per_step(log_decay, like):
+    """One log-decay a step: zeros unless given."""
+    if log_decay is not None and log_decay.ndim == 4:
+        raise NotImplementedError("it has one decay per step")
+    return torch.zeros_like(like) if log_decay is None else log_decay
+
+
+def per_channel(log_decay, like):
+    """One log-decay a step and key channel."""
+    if log_decay is None:
+        return torch.zeros_like(like)
+    return log_decay if log_decay.ndim == 4 else log_decay[..., None] + torch.zeros_like(like)
+
+
+def finite(log_decay):
+    if log_decay is not None and torch.isinf(log_decay).any():
+        raise NotImplementedError("it takes differences of sums of decays")
+    return log_decay
+
+
+# The delta rule
+
+
+@oracle("delta_rule", "fla.ops.delta_rule.naive.delta_rule_recurrence", FLA, **SCALED)
+def test_delta_recurrent(query, key, value, beta, state=None):
+    return delta.delta_rule_recurrence(query, key, value, beta, state)
+
+
+@oracle("delta_rule", "fla.ops.delta_rule.naive.delta_rule_chunkwise", FLA, **SCALED)
+def test_delta_chunked(query, key, value, beta):
+    time = query.shape[-2]
+    chunk = next(size for size in (35, 7, 5, 6, 1) if time % size == 0)
+    return delta.delta_rule_chunkwise(query, key, value, beta, chunk_size=chunk)
+
+
+GATED = "fla.ops.gated_delta_rule.naive."
+
+
+@oracle("delta_rule", GATED + "naive_recurrent_gated_delta_rule", FLA, **SCALED, **LATER)
+def test_gated_recurrent(query, key, value, beta, log_decay=None, state=None):
+    g = per_step(log_decay, beta)
+    return gated.naive_recurrent_gated_delta_rule(
+        query, key, value, beta, g, initial_state=state, output_final_state=True
+    )
+
+
+@oracle("delta_rule", GATED + "naive_chunk_gated_delta_rule", FLA, **SCALED, **LATER)
+def test_gated_chunked(query, key, value, beta, log_decay=None, state=None):
+    g = finite(per_step(log_decay, beta))
+    return gated.naive_chunk_gated_delta_rule(
+        query, key, value, g, beta, initial_state=state, output_final_state=True
+    )
+
+
+@oracle("delta_rule", "fla.ops.kda.naive.naive_recurrent_kda", FLA, **LATER)
+def test_kimi_recurrent(query, key, value, beta, log_decay=None, state=None, scale=1.0):
+    g = per_channel(log_decay, key)
+    return kimi.naive_recurrent_kda(query, key, value, g, beta, scale, state, True)
+
+
+@oracle("delta_rule", "fla.ops.kda.naive.naive_chunk_kda", FLA, **LATER)
+def test_kimi_chunked(query, key, value, beta, log_decay=None, state=None, scale=1.0):
+    g, time = finite(per_channel(log_decay, key)), query.shape[1]
+    if (g < -100).any():
+        raise NotImplementedError("it takes exponentials that overflow where decay is strong")
+    chunk = next(size for size in (35, 7, 5, 6, 1) if time % size == 0)
+    return kimi.naive_chunk_kda(query, key, value, g, beta, scale, state, True, chunk)
+
+
+QWEN = "transformers.models.qwen3_next.modeling_qwen3_next."
+
+
+@oracle("delta_rule", QWEN + "torch_recurrent_gated_delta_rule", TRANSFORMERS, **SCALED, **LATER)
+def test_qwen_recurrent(query, key, value, beta, log_decay=None, state=None):
+    g = per_step(log_decay, beta)
+    return qwen.torch_recurrent_gated_delta_rule(query, key, value, g, beta, state, True)
+
+
+@oracle("delta_rule", QWEN + "torch_chunk_gated_delta_rule", TRANSFORMERS, **SCALED, **LATER)
+def test_qwen_chunked(query, key, value, beta, log_decay=None, state=None):
+    g = finite(per_step(log_decay, beta))
+    return qwen.torch_chunk_gated_delta_rule(query, key, value, g, beta, 64, state, True)
+
+
+def _one_step(state, key, value, beta, decay):
+    one = [x[:, None, None] for x in (key, value, beta)]
+    g = torch.log(decay)[:, None, None]
+    g = g if decay.ndim == 2 else g[..., None] + torch.zeros_like(one[0])
+    _, new = kimi.naive_recurrent_kda(one[0], one[0], one[1], g, one[2], 1.0, state[:, None], True)
+    return new[:, 0]
+
+
+@oracle("gated_write", "fla.ops.kda.naive.naive_recurrent_kda", FLA)
+def test_gated_write(state, key, value, beta, decay):
+    return _one_step(state, key, value, beta, decay)
+
+
+@oracle("delta_write", "fla.ops.kda.naive.naive_recurrent_kda", FLA)
+def test_delta_write(state, key, value, beta):
+    return _one_step(state, key, value, beta, torch.ones_like(beta))
+
+
+@oracle("unit_key", QWEN + "l2norm", TRANSFORMERS)
+def test_unit_key(x, eps=1e-6):
+    return qwen.l2norm(x, eps=eps)
+
+
+@oracle("decay_gate", "torch.nn.functional.softplus", TORCH)
+def test_decay_gate(x, log_rate, bias):
+    return -torch.exp(torch.as_tensor(log_rate)) * F.softplus(x + bias)
+
+
+# Linear attention
+
+
+@oracle("elu_plus_one", "torch.nn.functional.elu", TORCH)
+def test_elu_plus_one(x):
+    return F.elu(x) + 1
+
+
+LINEAR = "fla.ops.linear_attn.naive."
+
+
+@oracle("linear_attention", LINEAR + "naive_recurrent_linear_attn", FLA, where={"log_decay": None, "normalise": False}, **LATER)
+def test_linear_recurrent(query, key, value, state=None, scale=1.0):
+    return linear.naive_recurrent_linear_attn(query, key, value, scale, state, True)
+
+
+# It adds 1e-10 to the normaliser.
+@oracle("linear_attention", LINEAR + "naive_recurrent_linear_attn", FLA, tolerance=1e-9,
+        where={"normalise": True, "log_decay": None}, **LATER)  # fmt: skip
+def test_linear_normalised(query, key, value, state=None):
+    if state is not None:
+        memory, normaliser = state
+        state = memory, normaliser[:, None]
+    output, (memory, normaliser) = linear.naive_recurrent_linear_attn(
+        query, key, value, 1.0, state, True, normalize=True
+    )
+    return output, memory, normaliser[:, 0]
+
+
+GLA = "fla.ops.simple_gla.naive."
+
+
+@oracle("linear_attention", GLA + "naive_recurrent_simple_gla", FLA, where={"normalise": False}, **LATER)
+def test_simple_recurrent(query, key, value, log_decay=None, state=None, scale=1.0):
+    g = per_step(log_decay, query[..., 0])
+    return simple.naive_recurrent_simple_gla(query, key, value, g, scale, state)
+
+
+@oracle("linear_attention", GLA + "naive_chunk_simple_gla", FLA, where={"normalise": False}, **LATER)
+def test_simple_chunked(query, key, value, log_decay=None, state=None, scale=1.0):
+    g = finite(per_step(log_decay, query[..., 0]))
+    return simple.naive_chunk_simple_gla(query, key, value, g, state, True, scale=scale)
+
+
+@oracle("linear_attention", "fla.ops.gla.naive.naive_recurrent_gla", FLA, where={"normalise": False}, **SCALED, **LATER)
+def test_gla_recurrent(query, key, value, log_decay=None, state=None):
+    g = per_channel(log_decay, key)
+    return gla.naive_recurrent_gla(query, key, value, g, state, True)
+
+
+# State spaces
+
+
+MAMBA = "transformers.models.mamba.modeling_mamba."
+
+
+@oracle("selective_scan", MAMBA + "mamba_selective_scan", TRANSFORMERS, where={"discretisation": "exponential_euler"},
+        axes={"*": "batch channel time", "B": "batch N time", "C": "batch N time", "state": "batch channel N"})  # fmt: skip
+def test_scan(u, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=False):
+    return mamba_selective_scan(u, dt, A, B, C, D, z, dt_bias, dt_softplus, return_last_state=True)
+
+
+@oracle("causal_convolution", MAMBA + "causal_conv1d_fn", TRANSFORMERS, axes="batch channel time")
+def test_convolution(x, weight, bias=None):
+    return transformers_convolution(x, weight, bias)
+
+
+@oracle("causal_convolution", "torch.nn.functional.conv1d", TORCH, axes="batch channel time")
+def test_padded_convolution(x, weight, bias=None):
+    padded = F.pad(x, (weight.shape[1] - 1, 0))
+    return F.conv1d(padded, weight[:, None], bias, groups=x.shape[1])
+
+
+MAMBA2 = "transformers.models.mamba2.modeling_mamba2."
+
+
+@oracle("state_space_dual", MAMBA2 + "mamba2_chunk_scan", TRANSFORMERS, follows="state as (P, N)",
+        axes="batch time head group")  # fmt: skip
+def test_dual(x, dt, A, B, C, D=None, dt_bias=None, dt_softplus=True, dt_limit=(0.0, float("inf")), state=None):
+    return mamba2_chunk_scan(
+        x, dt, A, B, C, 16, D, dt_bias, state, dt_softplus, dt_limit, return_final_states=True
+    )
+
+
+@oracle("gated_norm", MAMBA2 + "MambaRMSNormGated", TRANSFORMERS, where={"order": "gate_first"})
+def test_gated_norm(y, z, weight=None, groups=1):
+    norm = MambaRMSNormGated(y.shape[-1], y.shape[-1] // groups, eps=1e-5)
+    norm.weight.data = torch.ones(y.shape[-1]) if weight is None else weight
+    return norm(y, z)
