@@ -2,7 +2,7 @@
 # Python 3.11 or newer with venv, git and make.
 .POSIX:
 .SUFFIXES:
-.PHONY: help site test faults same notebooks mutants browser serve bench lock clean
+.PHONY: help site test faults same notebooks mutants browser oracles serve bench lock clean
 PY = .venv/bin/python
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo 'make notebooks  run every notebook of the built site with the wheel that it serves'
 	@echo 'make mutants  break the code in a sample of places and count what the tests and chapters notice'
 	@echo 'make browser  every page of the built site in Chromium, which has to be installed'
+	@echo 'make oracles  compare the mechanisms with PyTorch, Transformers, fla-core and SciPy'
 	@echo 'make serve    set up and serve the site while you write'
 	@echo 'make bench    measure speed and size, as ratios'
 	@echo 'make lock     resolve and hash the requirements anew'
@@ -44,6 +45,9 @@ browser: site
 	@tools/install.sh requirements-test.txt requirements-browser.txt
 	@$(PY) -m pytest tests/browser
 
+oracles:
+	@tools/oracles.sh
+
 serve:
 	@tools/install.sh requirements.txt
 	@$(PY) -m archcards serve
@@ -58,4 +62,4 @@ lock:
 	@.venv-lock/bin/python tools/lock.py $(LOCK)
 
 clean:
-	rm -rf site .site-* .cache .venv .venv-lock .pytest_cache .hypothesis
+	rm -rf site .site-* .cache .venv .venv-lock .venv-oracles .pytest_cache .hypothesis

@@ -1,16 +1,19 @@
 """How a mechanism is compared with an implementation that others wrote, and what is recorded."""
 
 import json
+import zipfile
 from importlib.metadata import version
 
-from vouched import RESULTS, digest, module_of
+import numpy as np
+from vouched import GRADIENTS, RESULTS, digest, module_of
 
+from archcards.cases.files import npz
 from archcards.conform import conform
 from float64 import float64
 
-__all__ = ["oracle", "record", "write"]
+__all__ = ["gradients", "oracle", "record", "write"]
 
-MADE = []
+MADE, DIFFERENTIATED = [], {}
 
 
 def oracle(mechanism, implementation, package, *, tolerance=1e-10, **options):
@@ -63,6 +66,11 @@ def record(mechanism, implementation, package, difference, cases, follows=()):
     )
 
 
+def gradients(mechanism, case, argument, gradient):
+    """Keep a gradient for the results."""
+    DIFFERENTIATED[f"{mechanism}/{case}/{argument}"] = gradient
+
+
 def write():
     """Write what was compared, with the digest of the code it vouches for."""
     modules = sorted({module_of(made["mechanism"]) for made in MADE})
@@ -75,3 +83,11 @@ def write():
     RESULTS.parent.mkdir(exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     RESULTS.write_text(text, encoding="utf-8")
+    # Twelve digits: what is left of two machines' rounding is no change of the file.
+    rounded = {name: _rounded(array) for name, array in sorted(DIFFERENTIATED.items())}
+    GRADIENTS.write_bytes(npz(rounded, zipfile.ZIP_DEFLATED))
+
+
+def _rounded(array):
+    unit = 10.0 ** (np.floor(np.log10(np.abs(array).max(initial=1e-300))) - 11)
+    return np.round(array / unit) * unit

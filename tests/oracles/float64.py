@@ -26,12 +26,12 @@ def _wide(value):
 
 
 @contextlib.contextmanager
-def float64():
+def float64(gradients=False):
     """Compute in float64, whatever the code inside asks for."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Casts(), torch.no_grad():
+        with _Casts(), torch.set_grad_enabled(gradients):
             yield
     finally:
         torch.set_default_dtype(before)

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import archcards.mechanisms
 
-__all__ = ["RESULTS", "digest", "module_of", "results"]
+__all__ = ["GRADIENTS", "RESULTS", "digest", "module_of", "results"]
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "oracles.json"
+GRADIENTS = ROOT / "results" / "gradients.npz"
 _NOT_COMPUTING = {"_checks"}
 
 

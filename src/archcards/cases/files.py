@@ -12,7 +12,7 @@ import numpy as np
 from ._registry import Published, mechanisms
 from .bounds import EPSILON, SAFETY, error_bounds
 
-__all__ = ["VERSION", "files", "write"]
+__all__ = ["VERSION", "files", "npz", "write"]
 
 VERSION = 1
 """Raised whenever a case or an expected result changes."""
@@ -49,7 +49,7 @@ def files() -> dict[str, bytes]:
     made, index = {}, {}
     for name in sorted(mechanisms):
         arrays, manifest = _published(mechanisms[name])
-        made[f"{name}.npz"] = archive = _npz(arrays)
+        made[f"{name}.npz"] = archive = npz(arrays)
         manifest["sha256"] = hashlib.sha256(archive).hexdigest()
         made[f"{name}.json"] = _json(manifest)
         index[name] = {
@@ -66,14 +66,14 @@ def _json(content) -> bytes:
     return (json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
-def _npz(arrays: dict[str, np.ndarray]) -> bytes:
+def npz(arrays: dict[str, np.ndarray], compression: int = zipfile.ZIP_STORED) -> bytes:
     """As `numpy.savez`, but with a fixed time stamp, so that equal arrays are equal files."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, array in arrays.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, np.array(array, order="C"), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), compression)
     return buffer.getvalue()
 
 
