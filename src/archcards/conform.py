@@ -107,7 +107,7 @@ def conform(
     *,
     follows: str | Sequence[str] = (),
     adapter: Adapter | None = None,
-    **options,
+    **options: object,
 ) -> Report:
     """Compare a function with a mechanism and with all its controls.
 
