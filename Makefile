@@ -21,6 +21,7 @@ help:
 
 site:
 	@tools/install.sh requirements.txt
+	@tools/runtime.sh
 	@$(PY) -m archcards build
 
 test: site
@@ -62,4 +63,4 @@ lock:
 	@.venv-lock/bin/python tools/lock.py $(LOCK)
 
 clean:
-	rm -rf site .site-* .cache .venv .venv-lock .venv-oracles .pytest_cache .hypothesis
+	rm -rf site .site-* .cache node_modules .venv .venv-lock .venv-oracles .pytest_cache .hypothesis

@@ -1,5 +1,6 @@
 """The repository keeps its own promises: workflows, locks and set-up."""
 
+import json
 import os
 import re
 import subprocess
@@ -61,6 +62,16 @@ def test_locks_hash_everything_and_name_no_host(path):
     for requirement in re.split(r"\n(?=[a-z0-9])", text.strip()):
         if not requirement.startswith("#"):
             assert "==" in requirement and "--hash=sha256:" in requirement, requirement[:60]
+
+
+def test_the_npm_lock_hashes_everything_and_names_no_host():
+    text = (ROOT / "package-lock.json").read_text()
+    assert "://" not in text and '"resolved"' not in text
+    packages = json.loads(text)["packages"]
+    assert all(one["integrity"].startswith("sha512-") for path, one in packages.items() if path)
+    wanted = json.loads((ROOT / "package.json").read_text())["dependencies"]
+    assert packages[""]["dependencies"] == wanted
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
 
 
 @pytest.fixture

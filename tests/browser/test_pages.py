@@ -1,50 +1,13 @@
-"""Every page of the built site in a real browser: quiet, at home, and usable by everyone.
+"""Every page of the built site in a real browser: quiet, at home, and usable by everyone."""
 
-Needs `make site`, Playwright (`requirements-browser.txt`) and Chromium; skipped without them.
-"""
-
-import functools
-import http.server
 import os
-import shutil
-import threading
 from pathlib import Path
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api")
-
 SITE = Path(os.environ.get("ARCHCARDS_SITE", Path(__file__).parents[2] / "site"))
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGES = sorted(path.relative_to(SITE).as_posix().removesuffix("index.html") for path in SITE.rglob("*.html"))
 CHAPTER = "attention/chunked-prefill/"
-pytestmark = pytest.mark.skipif(not PAGES or not CHROMIUM, reason="needs a built site and Chromium")
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture(scope="module")
-def address():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=SITE))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -25,6 +25,12 @@ def test_nothing_unsafe_and_nobody_else():
     assert policy(PAGE).startswith("default-src 'none'")
 
 
+def test_webassembly_is_admitted_where_asked_and_nothing_else_with_it():
+    admitted = with_policy(PAGE, webassembly=True)
+    assert "script-src 'self' 'wasm-unsafe-eval' 'sha256-" in admitted
+    assert admitted.replace("'wasm-unsafe-eval' ", "") == with_policy(PAGE)
+
+
 def test_styles_become_classes():
     sheet = StyleSheet()
     page = sheet.without_styles(

@@ -64,8 +64,12 @@ class StyleSheet:
         return "".join(f".{name}{{{rule}}}\n" for name, rule in sorted(self._rules.items()))
 
 
-def with_policy(page: str) -> str:
-    """The page with a policy that admits exactly the scripts and styles it has."""
+def with_policy(page: str, *, webassembly: bool = False) -> str:
+    """The page with a policy that admits exactly the scripts and styles it has.
+
+    `webassembly` admits its compilation, and still no text run as a script: a browser may hold a
+    worker to the policy of the page that starts it.
+    """
     scripts, styles = [], []
     kind = ""
     for token in tokens(page):
@@ -75,9 +79,10 @@ def with_policy(page: str) -> str:
             scripts.append(_hash(token.text))
         elif token.kind == "raw" and token.inside[-1] == "style":
             styles.append(_hash(token.text))
+    admitted = ["'wasm-unsafe-eval'"] if webassembly else []
     policy = {
         "default-src": "'none'",
-        "script-src": " ".join(["'self'", *sorted(set(scripts))]),
+        "script-src": " ".join(["'self'", *admitted, *sorted(set(scripts))]),
         "style-src": " ".join(["'self'", *sorted(set(styles))]),
         "img-src": "'self' data:",
         "font-src": "'self'",

@@ -30,7 +30,7 @@ from archcards.evidence.book import Verdict
 from archcards.evidence.memory import Memory
 from archcards.evidence.problem import Problem
 
-from . import access, facts, fonts, links, mathematics, pages, policy, published, render, swap
+from . import access, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .downloads import Downloads
@@ -144,6 +144,8 @@ class ArchitectureCards(BasePlugin[Options]):
             self.problems += problems
         if self.config.cases:
             made |= published.cases()
+        if self.config.models:
+            made |= live.files(self.models, self.root)
         for name, content in made.items():
             files.append(File.generated(config, name, content=content))
         if self.config.models:
@@ -263,6 +265,8 @@ class ArchitectureCards(BasePlugin[Options]):
                 return get_relative_url(other.url, page.url), named
 
             def fill(what: str, of: str, lists=lists, link=link) -> str | None:
+                if what == "live":
+                    return live.mount(of, link)
                 return lists[what]() if what in lists else self.models.fill(what, of, link)
 
             page.content = placeholders(page.content, fill)
@@ -326,7 +330,10 @@ class ArchitectureCards(BasePlugin[Options]):
         output = mathematics.typeset_navigation(output)
         self.characters |= mathematics.code_points(output)
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
-        return self.listings.put_back(policy.with_policy(self.styles.without_styles(output)))
+        output = policy.with_policy(
+            self.styles.without_styles(output), webassembly=live.MARK in output
+        )
+        return self.listings.put_back(output)
 
     def _leftovers(self, output: str, proved: BookPage) -> list[Problem]:
         """References that nothing has replaced, wherever they stand, and that no rule has told of."""

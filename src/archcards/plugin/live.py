@@ -1,0 +1,91 @@
+"""The live ledger: what the site serves so that a reader can ask for any context and any model.
+
+Bundled models are answered by a script from the terms that stand in `models.json`. A reader's own
+configuration is read by the package's ledger itself, on Pyodide, which the site serves where npm has
+brought it; without it the widget says so.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from html import escape
+from pathlib import Path
+
+import archcards
+from archcards.ledger.cache import FORMATS, LARGEST_LENGTH
+from archcards.ledger.portable import RANKS, record
+
+from .models import Link, Models
+
+__all__ = ["MARK", "files", "mount"]
+
+FOLDER = "assets/live"
+MARK = 'class="ac-live"'
+"""What a page has that needs WebAssembly admitted by its policy."""
+
+_RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+_PACKAGE = Path(archcards.__file__).parent
+
+
+def mount(of: str, link: Link) -> str:
+    """The widget's place, with what stands there where no script runs.
+
+    `of` names the models that it starts with: one, or two separated by a space.
+    """
+    top = (link("index.md") or ("", ""))[0]
+    listed = link("models/index.md")
+    tables = f'<a href="{escape(listed[0])}">the table of all models</a>' if listed else "the tables"
+    first, _, second = of.partition(" ")
+    return (
+        f'<link rel="stylesheet" href="{escape(top)}assets/stylesheets/live.css">'
+        f'<div {MARK} data-first="{escape(first)}" data-second="{escape(second)}" data-search-exclude>'
+        f"<p>The live ledger needs JavaScript. Without it, {tables} has the same numbers for three "
+        "contexts, and <code>archcards ledger</code> prints them for any.</p></div>"
+        f'<script type="module" src="{escape(top)}assets/javascripts/live/live.js"></script>'
+    )
+
+
+def files(models: Models, root: Path) -> dict[str, str | bytes]:
+    """Everything the widget fetches, by its path in the site; `root` may have `node_modules`."""
+    runtime = _runtime(root / "node_modules" / "pyodide")
+    known = {
+        "largest_length": LARGEST_LENGTH,
+        "ranks": RANKS,
+        "formats": {name: list(form) for name, form in FORMATS.items()},
+        "models": {
+            model.name: {"page": model.src_uri.removesuffix(".md") + "/", **record(model.architecture)}
+            for model in models.models.values()
+        },
+        # Bytes of each file, for the progress of its download.
+        "runtime": {name.rpartition("/")[2]: len(content) for name, content in runtime.items()} or None,
+    }
+    return {
+        f"{FOLDER}/models.json": json.dumps(known, separators=(",", ":")) + "\n",
+        f"{FOLDER}/ledger.zip": _archive(),
+        **runtime,
+    }
+
+
+def _archive() -> bytes:
+    """The ledger's own modules, importable from the archive; equal sources make equal bytes."""
+    sources = [_PACKAGE / "__init__.py", *sorted((_PACKAGE / "ledger").rglob("*.py"))]
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in sources:
+            name = (Path("archcards") / source.relative_to(_PACKAGE)).as_posix()
+            archive.writestr(zipfile.ZipInfo(name), source.read_bytes(), zipfile.ZIP_DEFLATED)
+    return data.getvalue()
+
+
+def _runtime(folder: Path) -> dict[str, bytes]:
+    """Pyodide's core, with a list of packages that is empty: the ledger needs none."""
+    if not all((folder / name).is_file() for name in (*_RUNTIME, "pyodide-lock.json")):
+        return {}
+    lock = json.loads((folder / "pyodide-lock.json").read_text("utf-8")) | {"packages": {}}
+    found = {f"{FOLDER}/pyodide/{name}": (folder / name).read_bytes() for name in _RUNTIME}
+    # Its source map is not served.
+    script = f"{FOLDER}/pyodide/pyodide.mjs"
+    found[script] = found[script].partition(b"//# sourceMappingURL=")[0]
+    return found | {f"{FOLDER}/pyodide/pyodide-lock.json": json.dumps(lock).encode()}
