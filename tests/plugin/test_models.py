@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from archcards.evidence.sources import Quote, Source
-from archcards.ledger import bundled, bundled_names
+from archcards.ledger import (
+    UnsupportedConfig,
+    bundled,
+    bundled_config,
+    bundled_names,
+    read_config,
+)
+from archcards.ledger.families import READERS
 from archcards.plugin import accounts
 from archcards.plugin.markup import plain_text, tokens
 from archcards.plugin.models import Models, placeholders
@@ -80,6 +87,16 @@ def test_what_two_layers_have_alike_is_marked(models):
     assert '<span class="ac-shared">8 of 256 experts + shared</span>' in compared
     assert '<span class="ac-shared">latent attention' not in compared
     assert "2048 chosen" in compared
+
+
+def test_coverage_lists_every_family_and_what_each_refuses(models):
+    listed = models.fill("coverage", "", link)
+    assert listed.count("<tr") == len(READERS) + 1
+    assert "Mixtral-8x7B-v0.1</a>" in listed
+    refused = plain_text(models.fill("refusals", "", link))
+    assert "is_encoder_decoder" in refused and "model_type" not in refused
+    with pytest.raises(UnsupportedConfig, match="is_encoder_decoder"):
+        read_config(bundled_config("t5-small") | {"is_encoder_decoder": False})
 
 
 def published(tmp_path, text):

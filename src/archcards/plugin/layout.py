@@ -41,7 +41,6 @@ def table(
     )
 
 
-
 def anchor(model: Model, link: Link) -> str:
     known = link(model.src_uri)
     return f'<a href="{escape(known[0])}">{escape(model.short)}</a>' if known else escape(model.short)

@@ -131,9 +131,9 @@ class Models:
         if what == "models":
             return self._list(link)
         if what == "coverage":
-            return coverage.familiestable(self.models.values(), link)
+            return coverage.families_table(self.models.values(), link)
         if what == "refusals":
-            return coverage.refusalstable()
+            return coverage.refusals_table()
         if what == "compare":
             first, second = of.split()
             return compare(self.models[first], self.models[second], link)
