@@ -30,7 +30,7 @@ test: site
 
 faults: site
 	@tools/install.sh requirements-test.txt
-	@$(PY) -m pytest tests/faults --alone -n auto -q
+	@$(PY) -m pytest tests/faults/test_alone.py --alone -n auto -q
 
 same: site
 	@$(PY) tools/same.py
