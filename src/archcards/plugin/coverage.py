@@ -13,6 +13,7 @@ from archcards.ledger.families import READERS, purpose
 
 from .layout import Link, anchor, table
 from .model import Model
+from .render import inline
 
 __all__ = ["families_table", "refusals", "refusals_table"]
 
@@ -27,7 +28,7 @@ def families_table(models: Iterable[Model], link: Link) -> str:
         named = ", ".join(anchor(model, link) for model in by_type.get(model_type, ()))
         rows.append(
             f'<tr><th scope="row"><code>{escape(model_type)}</code></th>'
-            f"<td>{escape(purpose(model_type))}</td><td>{named}</td></tr>"
+            f"<td>{inline(purpose(model_type))}</td><td>{named}</td></tr>"
         )
     return table(
         f"The {len(READERS)} values of model_type that the ledger reads",
