@@ -31,3 +31,36 @@ def test_kinds_of_layers_that_are_not_listed_are_refused():
     config = {name: value for name, value in bundled_config("Zyphra/Zamba-7B-v1").items() if name != "layers_block_type"}
     with pytest.raises(UnsupportedConfig, match="layers_block_type"):
         read_config(config | {"model_type": "zamba2"})
+
+
+# What a reader of the configuration alone would get wrong, and must be told.
+NOTES = {
+    "ai21labs/Jamba-v0.1": "32 query heads share 8 key/value heads",
+    "deepseek-ai/DeepSeek-V2-Lite": "q_lora_rank is null: the query has a full projection, not a low-rank one",
+    "facebook/opt-350m": "the token table is 512 wide and projected to and from 1024",
+    "google-bert/bert-base-uncased": "BertModel: with the pooler, without an output head",
+    "google-t5/t5-small": "the decoder's cache: its own keys and values per token, and the encoder's keys and values "
+    "once per source token",
+    "google/gemma-2-2b": "13 of 26 layers read a window of 4096 tokens (sliding_window)",
+    "google/gemma-2b": "8 query heads share 1 key/value head",
+    "google/gemma-4-E2B": "per-layer embeddings: a second table of 262144 by 8960, which counts as active in every "
+    "convention",
+    "google/recurrentgemma-2b": "intermediate_size 15360 is both halves of the gated network: each is 7680 wide",
+    "google/vit-base-patch16-224": "with the classifier of 1000 classes; image of 224 by 224",
+    "mistralai/Mamba-Codestral-7B-v0.1": "no attention: the cache is a fixed state per sequence",
+    "openai/gpt-oss-120b": "head_dim 64 times 64 heads is 4096, not the hidden size 2880: the config's head_dim is what "
+    "counts",
+    "tiiuae/falcon-7b": "multi_query: 71 query heads share one key/value head",
+    "tiiuae/falcon-mamba-7b": "intermediate_size 8192 counts, not expand 16 times 4096",
+    "Zyphra/Zamba-7B-v1": "one attention block serves 13 layers: its parameters once, its cache per use",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", NOTES)
+def test_notes(model):
+    assert NOTES[model] in bundled(model).notes
+
+
+@pytest.mark.parametrize("model", ["meta-llama/Meta-Llama-3.1-8B", "Qwen/Qwen3-8B"])
+def test_no_more_notes_than_there_are_surprises(model):
+    assert bundled(model).notes == ("32 query heads share 8 key/value heads",)
