@@ -179,6 +179,9 @@ def relevant(module: str) -> tuple[list[str], list[Path]]:
     folders = {"evidence": ("evidence", "runner")}.get(room, (room,))
     files = [file for folder in folders for file in sorted((ROOT / "tests" / folder).glob("test_*.py"))]
     near = [f for f in files if stem.strip("_") in f.stem]
+    using = re.compile(rf"^from \.+(?:{stem.replace('__init__', room)}|\w+\.{stem}) import", re.M)
+    served = [other.stem for other in (SOURCE / room).rglob("*.py") if using.search(other.read_text("utf-8"))]
+    near += [f for f in files if f not in near and f.stem.removeprefix("test_") in served]
     far = [f for f in files if f not in near and used.search(f.read_text("utf-8"))]
     # A private module has no test of its own name; what it serves is tested all over its room.
     tests = [f.relative_to(ROOT).as_posix() for f in near + far or sorted(files, key=lambda f: "expected" not in f.stem)]

@@ -111,6 +111,12 @@ def test_a_control_that_is_not_off_fails_the_check(control, reason):
     assert reason in reasons([1.0, 2.0], [1.0, 2.0], controls={"far": FAR["far off"], "c": control})
 
 
+def test_what_differs_is_shown_in_digits_that_differ():
+    told = [reasons(1.0 + by, 1.0, tolerance=by / 1e4, controls={"c": lambda: 9.0}) for by in (1e-3, 1e-7, 1e-11, 1e-15)]
+    shown = ["1.001", "1.0000001", "1.00000000001", "1.0000000000000011"]
+    assert [one.split("got ")[1].split(" ")[0] for one in told] == shown
+
+
 @pytest.mark.parametrize(("wild", "shown"), [(math.nan, "NaN"), (math.inf, "∞"), (-math.inf, "∞")])
 def test_a_mistake_may_show_as_no_number_at_all(wild, shown):
     result = check("c", np.ones(2), [1.0, 1.0], controls={"wild": lambda: np.array([1.0, wild])})
