@@ -81,7 +81,7 @@ class Downloads:
         parts = f"<details><summary>Its tables and figures</summary><ul>{parts}</ul></details>" if parts else ""
         return (
             '<section class="ac-takeaway" aria-labelledby="take-it-away" data-search-exclude>'
-            f'<h2 id="take-it-away">Take it away</h2><ul>{whole}</ul>{parts}</section>'
+            f'<h2 id="take-it-away" data-search-exclude>Take it away</h2><ul>{whole}</ul>{parts}</section>'
         )
 
     def _takeaway(self, page: BookPage) -> Takeaway:

@@ -34,6 +34,7 @@ from . import access, facts, fonts, links, live, mathematics, pages, policy, pub
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .downloads import Downloads
+from .finding import FILE, Finding
 from .markup import tokens
 from .mutants import mutants_index
 from .models import Models, placeholders
@@ -371,6 +372,7 @@ class ArchitectureCards(BasePlugin[Options]):
             made = self.downloads.files(config.site_description or config.site_name, self._outline())
             for name, content in made.items():
                 _write(site / name, content)
+        self._help_finding(site)
         self.problems += self._dead_links(site, config)
         self.problems += self._warned()
         self.problems = problems = sorted(set(self.problems))
@@ -389,6 +391,15 @@ class ArchitectureCards(BasePlugin[Options]):
         self._clear()
         verdict = replace(self.book.verdict, seconds=time.perf_counter() - self.begun)
         print(f"{self.site.name}/ is proved and published: {verdict.summary()}", file=sys.stderr)
+
+    def _help_finding(self, site: Path) -> None:
+        """Puts the words that readers type into the search index."""
+        finding, index = Finding.read(self.docs), site / "search" / "search_index.json"
+        if index.exists():
+            addresses = {page.file.src_uri: page.url for page in self.sites.values()}
+            index.write_text(finding.put_into(index.read_text("utf-8"), addresses), "utf-8")
+        name = f"{self.docs.name}/{FILE}"
+        self.problems += [Problem(name, line, reason) for line, reason in finding.faults]
 
     def on_build_error(self, *, error: Exception) -> None:
         self._clear()
