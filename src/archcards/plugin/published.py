@@ -6,6 +6,7 @@ Times and exact errors stay out of `evidence.json`, so that two builds are the s
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from archcards.evidence.problem import Problem
@@ -105,8 +106,12 @@ def reports(book: Book) -> tuple[dict[str, str], list[Problem]]:
     return made, found
 
 
-def cases() -> dict[str, bytes]:
-    """The published cases by their path in the site."""
+def cases(root: Path) -> dict[str, bytes]:
+    """The published cases by their path in the site, and the gradients that were recorded for them."""
     from archcards.cases.files import files
 
-    return {f"cases/{name}": content for name, content in files().items()}
+    made = {f"cases/{name}": content for name, content in files().items()}
+    gradients = root / "results" / "gradients.npz"
+    if gradients.is_file():
+        made["cases/gradients.npz"] = gradients.read_bytes()
+    return made

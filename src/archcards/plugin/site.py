@@ -144,7 +144,7 @@ class ArchitectureCards(BasePlugin[Options]):
             made |= reports
             self.problems += problems
         if self.config.cases:
-            made |= published.cases()
+            made |= published.cases(self.root)
         if self.config.models:
             made |= live.files(self.models, self.root)
         for name, content in made.items():
