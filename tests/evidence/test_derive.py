@@ -362,6 +362,7 @@ class TestControl:
         ({"steps": [("x", "start"), ("[x, 1]", "r")]}, "cannot equal"),
         ({"steps": [("x", "start"), ("x[1]", "r")]}, "outside"),
         ({"steps": [("x", "start"), ("x[-1]", "r")]}, "outside"),
+        ({"steps": [("x", "start"), ("[[1, 2], [3, 4]][0, 1, 1]", "r")]}, "one index or two"),
         ({"steps": [("x", "start"), ("x + [1, 2]", "r")]}, "cannot be added"),
         ({"steps": [("x", "start"), ("[1, 2] @ [1, 2]", "r")]}, "cannot be multiplied"),
         ({"steps": [("x", "start"), ("[1, 2] * [1, 2]", "r")]}, "takes a scalar"),

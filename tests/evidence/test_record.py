@@ -1,5 +1,6 @@
 """Events survive JSON; the recorder knows the page's lines and what it saw before."""
 
+import dataclasses
 import json
 import threading
 
@@ -100,3 +101,11 @@ def test_ids_are_unique_on_a_page_and_the_same_each_time():
             assert [recorder.next_id(), recorder.next_id()] == [
                 "ac-attention-local-windows-1", "ac-attention-local-windows-2",
             ]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_what_happened_cannot_be_changed_and_is_told_by_name(event):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        event.line = 1
+    with pytest.raises(TypeError):
+        type(event)(event.line)
