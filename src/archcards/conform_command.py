@@ -29,7 +29,7 @@ def run(given: argparse.Namespace) -> int:
     if given.list:
         for name in cases.MECHANISMS:
             parameters = ", ".join(inspect.signature(cases.of(name).reference).parameters)
-            print(f"{name}({parameters}) → {', '.join(cases.of(name).returns)}")
+            _print(f"{name}({parameters}) → {', '.join(cases.of(name).returns)}")
         return 0
     settings = _adapter_file(given.adapter) if given.adapter else {}
     for field in (*_FIELDS, "follows"):
@@ -46,8 +46,14 @@ def run(given: argparse.Namespace) -> int:
     if mechanism not in cases.MECHANISMS:  # said before somebody's module is imported
         conform(mechanism, print)
     report = conform(mechanism, _found(function), **settings)
-    print(report)
+    _print(str(report))
     return report.status
+
+
+def _print(text):
+    """Print, with a question mark for what a terminal without Unicode cannot show."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding))
 
 
 def _parsed(field, value):

@@ -1,5 +1,9 @@
 """`archcards conform`: the status, one screen, and one line for bad input."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from archcards.cli import main
@@ -71,6 +75,13 @@ def test_the_mechanisms_are_listed(run):
     status, out, _ = run("--list")
     assert status == 0
     assert "causal(queries, keys, offset) → mask" in out.splitlines()
+
+
+def test_a_terminal_without_unicode_shows_what_it_can():
+    surroundings = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "archcards", "conform", "--list"]
+    shown = subprocess.run(command, env=surroundings, capture_output=True, check=True).stdout
+    assert b"causal(queries, keys, offset) ? mask" in shown
 
 
 @pytest.mark.parametrize(
