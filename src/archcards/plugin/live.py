@@ -19,7 +19,7 @@ from archcards.ledger.portable import RANKS, record
 
 from .models import Link, Models
 
-__all__ = ["MARK", "files", "mount"]
+__all__ = ["MARK", "files", "masks", "mount"]
 
 FOLDER = "assets/live"
 MARK = 'class="ac-live"'
@@ -44,6 +44,17 @@ def mount(of: str, link: Link) -> str:
         f"<p>The live ledger needs JavaScript. Without it, {tables} has the same numbers for three "
         "contexts, and <code>archcards ledger</code> prints them for any.</p></div>"
         f'<script type="module" src="{escape(top)}assets/javascripts/live/live.js"></script>'
+    )
+
+
+def masks(link: Link) -> str:
+    """The place of the masks to try."""
+    top = escape((link("index.md") or ("", ""))[0])
+    return (
+        f'<link rel="stylesheet" href="{top}assets/stylesheets/live.css">'
+        '<div class="ac-masks" data-search-exclude><p>Trying masks needs JavaScript; the chapters '
+        "draw theirs without.</p></div>"
+        f'<script type="module" src="{top}assets/javascripts/live/masks.js"></script>'
     )
 
 

@@ -268,6 +268,8 @@ class ArchitectureCards(BasePlugin[Options]):
             def fill(what: str, of: str, lists=lists, link=link) -> str | None:
                 if what == "live":
                     return live.mount(of, link)
+                if what == "masks":
+                    return live.masks(link)
                 return lists[what]() if what in lists else self.models.fill(what, of, link)
 
             page.content = placeholders(page.content, fill)
