@@ -33,7 +33,7 @@ def test_a_mask_is_the_library_s(page, address, queries, before, reach, size, si
         mask = with_global(mask, [token])
 
     page.goto(f"{address}attention/masks/")
-    page.get_by_label("Queries").fill(str(queries))
+    page.get_by_label("Queries", exact=True).fill(str(queries))
     page.get_by_label("Keys before").fill(str(before))
     page.get_by_label("Each query reads").select_option(reach)
     if reach != "all":
@@ -55,5 +55,5 @@ def test_a_mask_is_the_library_s(page, address, queries, before, reach, size, si
 
 def test_a_wrong_size_is_refused(page, address):
     page.goto(f"{address}attention/masks/")
-    page.get_by_label("Queries").fill("99")
+    page.get_by_label("Queries", exact=True).fill("99")
     assert page.locator(".ac-live__error").first.inner_text() == "queries: expected a whole number from 1 to 24"
