@@ -69,7 +69,7 @@ module = "mechanisms/masks"
 found = [m for m in mutants.mutants_of(module, (mutants.SOURCE / f"{{module}}.py").read_text()) if m.kind == "bound"]
 mutants._load()
 test = ["tests/mechanisms/test_masks.py"]
-print(mutants.killed_by(found[0], test, [], 120), mutants.killed_by(mutants.Mutant(module, 1, "none", "", "", -1), test, [], 120))
+print(mutants.killed_by(found[0], test, [], 120), mutants.killed_by(mutants.Mutant(module, 1, 1, "none", "", "", -1), test, [], 120))
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert told.stdout == "{'tests': True, 'chapters': {}} {'tests': False, 'chapters': {}}\n", told.stderr

@@ -286,7 +286,7 @@ def _failing(touched: dict[str, tuple[list[str], list[Path]]], seconds: float, j
     """The tests and chapters that would notice every mutant, because they fail anyway."""
     tests = sorted({file for files, _ in touched.values() for file in files})
     chapters = sorted({page for _, pages in touched.values() for page in pages})
-    nothing = Mutant(min(touched, default=""), 1, "none", "", "", -1)
+    nothing = Mutant(min(touched, default=""), 1, 1, "none", "", "", -1)
 
     def fails(name: str | Path) -> bool:
         files, pages = ([name], []) if isinstance(name, str) else ([], [name])
@@ -312,7 +312,7 @@ def summary(results: list[tuple[Mutant, dict]], everything: int, seed: int, equi
             survivors.append(mutant.name)
     flat = [noticed for all_noticed in by_module.values() for noticed in all_noticed]
     return {
-        "seed": seed, "of": everything, **_score(flat),
+        "seed": seed, "of": everything, **_score(flat), "first": _score(flat),
         "modules": {name: _score(found) | {"digest": digest(name)} for name, found in sorted(by_module.items())},
         "chapters": {name: {"mutants": len(found), "killed": sum(found)} for name, found in sorted(by_chapter.items())},
         "survivors": sorted(survivors), "equivalent": dict(sorted(equivalent.items())),

@@ -33,6 +33,7 @@ class Mutant:
 
     module: str  # such as "mechanisms/masks"
     line: int
+    column: int
     kind: str
     before: str
     after: str
@@ -40,7 +41,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        return f"{self.module}:{self.line}: {self.kind}: {self.before} → {self.after}"
+        return f"{self.module}:{self.line}:{self.column}: {self.kind}: {self.before} → {self.after}"
 
 
 Edit = Callable[[], None]
@@ -179,7 +180,7 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
     tree = ast.parse(source)
     skipped = _skipped(tree)
     return [
-        Mutant(module, node.lineno, kind, _shown(node), _shown(new), number)
+        Mutant(module, node.lineno, node.col_offset + 1, kind, _shown(node), _shown(new), number)
         for number, (node, kind, _, new) in enumerate(_edits(tree))
         if id(node) not in skipped
     ]

@@ -108,4 +108,4 @@ def test_what_happened_cannot_be_changed_and_is_told_by_name(event):
     with pytest.raises(dataclasses.FrozenInstanceError):
         event.line = 1
     with pytest.raises(TypeError):
-        type(event)(event.line)
+        type(event)(*(getattr(event, f.name) for f in dataclasses.fields(event) if f.name != "line"), line=event.line)

@@ -19,7 +19,7 @@ def test_scores_by_module_and_chapter(tmp_path):
     code.write_text("x = 1\n")
     score = {"mutants": 20, "killed": 19, "interval": [0.764, 0.991]}
     found = score | {
-        "of": 12345, "survivors": [], "equivalent": {"m": "why"},
+        "of": 12345, "first": {"mutants": 21, "killed": 15, "interval": [0.5, 0.862]}, "survivors": [], "equivalent": {"m": "why"},
         "modules": {
             "mechanisms/masks": score | {"digest": hashlib.sha256(b"x = 1\n").hexdigest()},
             "ledger/gone": score | {"digest": "0"},
@@ -30,7 +30,7 @@ def test_scores_by_module_and_chapter(tmp_path):
     (tmp_path / "results" / "mutants.json").write_text(json.dumps(found))
     drawn = mutants_index(tmp_path, LINKS.get)
     text = plain_text(drawn)
-    assert "Of 12,345 places" in text and "noticed 19 of them (76–99 % with 95 % confidence); 1 more" in text
+    assert "Of 12,345 places" in text and "noticed 15 of them at first (50–86 %" in text and "notice 19 since" in text and "; 1 more" in text
     assert '<a href="../attention/a/">A &amp; B</a></th><td>5 of 7</td>' in drawn
     rows = drawn.split("<tr>")
     assert [row.count("as it is now") for row in rows if "mechanisms/masks" in row] == [1]

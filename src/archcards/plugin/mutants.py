@@ -32,8 +32,9 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
     )
     return (
         f"<p>Of {found['of']:,} places and ways in which the code can be broken, {found['mutants']} were drawn with a "
-        f"seed, in proportion to each module’s share. Tests or chapters noticed {found['killed']} of them "
-        f"({_interval(found)} with 95 % confidence){equivalent}.</p>"
+        f"seed, in proportion to each module’s share. Tests or chapters noticed {found['first']['killed']} of "
+        f"them at first ({_interval(found['first'])} with 95 % confidence, and so of those not drawn), and notice "
+        f"{found['killed']} since the survivors led to better tests{equivalent}.</p>"
         '<details class="ac-evidence" data-search-exclude><summary>By module and by chapter</summary>'
         + _table("Modules", ("Module", "Noticed", "95 % interval", "Code"), modules)
         + _table("Chapters: mutants of the code that they use, noticed by their own blocks", ("Chapter", "Noticed"), chapters)
