@@ -95,7 +95,7 @@ def load(path: str | os.PathLike) -> dict:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "no such path"
-        raise UnsupportedConfig(f"{label}: expected a readable file, came: {reason}") from None
+        raise UnsupportedConfig(f"{label}: expected a readable file, came an error ({reason})") from None
     return parse(data, label)
 
 
