@@ -4,6 +4,7 @@
 .SUFFIXES:
 .PHONY: help site test faults same notebooks mutants browser oracles serve bench lock clean
 PY = .venv/bin/python
+BROWSER = tests/browser
 
 help:
 	@echo 'make site     set up, build and prove the site (in site/)'
@@ -44,7 +45,7 @@ mutants: site
 
 browser: site
 	@tools/install.sh requirements-test.txt requirements-browser.txt
-	@$(PY) -m pytest tests/browser
+	@$(PY) -m pytest $(BROWSER)
 
 oracles:
 	@tools/oracles.sh
