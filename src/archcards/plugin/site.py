@@ -30,7 +30,7 @@ from archcards.evidence.book import Verdict
 from archcards.evidence.memory import Memory
 from archcards.evidence.problem import Problem
 
-from . import access, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
+from . import access, delivery, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .downloads import Downloads
@@ -93,6 +93,7 @@ class ArchitectureCards(BasePlugin[Options]):
         self.problems: list[Problem] = []
         self.styles = policy.StyleSheet()
         self.listings = _Listings()
+        self.kept: dict[str, str] = {}
         self.characters: set[int] = set(fonts.DISPLAY)
         self.current: Blocks | None = None
         self.placed: dict[str, Blocks] = {}
@@ -138,6 +139,9 @@ class ArchitectureCards(BasePlugin[Options]):
         for file in list(files):
             if file.src_uri.endswith((".css.map", ".js.map")) or "/javascripts/lunr/" in f"/{file.src_uri}":
                 files.remove(file)
+            elif re.fullmatch(r"assets/.*\.[0-9a-f]{8}\.min\.(css|js)", file.src_uri):
+                files.remove(file)
+                files.append(self._delivered(file, config))
         made = {"evidence.json": published.evidence_json(self.book)}
         if self.config.reports:
             reports, problems = published.reports(self.book)
@@ -157,6 +161,17 @@ class ArchitectureCards(BasePlugin[Options]):
             figures = f"{self.docs.name}/{self.models.file.relative_to(self.docs).as_posix()}"
             self.problems += [Problem(figures, line, reason) for line, reason in self.models.faults]
         return files
+
+    def _delivered(self, file: File, config: MkDocsConfig) -> File:
+        """A file of the theme as the site serves it, under a name of its own."""
+        text = delivery.without_source_map(file.content_string)
+        if "/bundle." in file.src_uri:
+            try:
+                text = delivery.unhurried(text)
+            except delivery.UnknownTheme as error:
+                self.problems.append(Problem("mkdocs.yml", 1, str(error)))
+        self.kept[file.src_uri] = name = delivery.kept_name(file.src_uri, text.encode())
+        return File.generated(config, name, content=text)
 
     # Each page
 
@@ -333,6 +348,8 @@ class ArchitectureCards(BasePlugin[Options]):
         output = mathematics.typeset_navigation(output)
         self.characters |= mathematics.code_points(output)
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
+        for before, now in self.kept.items():
+            output = output.replace(before, now)
         output = policy.with_policy(
             self.styles.without_styles(output), webassembly=live.MARK in output
         )
@@ -369,6 +386,7 @@ class ArchitectureCards(BasePlugin[Options]):
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         site = Path(config.site_dir)
         _write(site / INLINE_STYLES, self.styles.css().encode())
+        _write(site / "_headers", delivery.headers(self.kept.values()).encode())
         _write(site / FONT, fonts.mathematics_font(self.characters))
         if self.downloads:
             made = self.downloads.files(config.site_description or config.site_name, self._outline())

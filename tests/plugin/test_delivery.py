@@ -1,0 +1,52 @@
+"""What the site serves, and under which names and headers."""
+
+import re
+
+import pytest
+
+from archcards.plugin.delivery import UnknownTheme, headers, kept_name, unhurried
+
+HURRIED = 'a($(location.protocol!=="file:"),J("search"));V("search.highlight")?A(e):y'
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "",
+        HURRIED.replace("location.protocol", "location.host"),
+        HURRIED.replace("search.highlight", "search.share"),
+        HURRIED + HURRIED,
+    ],
+)
+def test_a_script_that_is_not_known_is_refused(script):
+    with pytest.raises(UnknownTheme):
+        unhurried(script)
+
+
+def test_a_name_follows_the_content_alone():
+    names = {kept_name(path, content) for path in ("a/b.css", "a/b.01234567.css") for content in (b"x", b"y")}
+    assert len(names) == 2
+    assert all(re.fullmatch(r"a/b\.[0-9a-f]{8}\.css", name) for name in names)
+
+
+def test_headers_do_not_depend_on_order():
+    assert headers(["b.css", "a.js"]) == headers(["a.js", "b.css"])
+
+
+def test_a_site_serves_what_its_headers_name_and_no_source_map(demo):
+    told = (demo.site / "_headers").read_text("utf-8")
+    paths = re.findall(r"(?m)^/(\S+)$", told)
+    kept = [path for path in paths if path != "*"]
+    assert any("bundle." in path for path in kept) and any("search." in path for path in kept)
+    for path in kept:
+        assert kept_name(path, (demo.site / path).read_bytes()) == path
+    for path in demo.site.rglob("*"):
+        assert path.suffix != ".map"
+        if path.suffix in {".js", ".css"}:
+            assert "sourceMappingURL" not in path.read_text("utf-8")
+
+
+def test_a_page_names_its_files_as_they_are_served(demo):
+    page = demo.page("part/every-component")
+    for path in re.findall(r'(?:href|src)="(?:\.\./)*(assets/[^"]+)"|"search": "(?:\.\./)*([^"]+)"', page):
+        assert (demo.site / "".join(path)).is_file(), path
