@@ -369,6 +369,55 @@ def test_multi_token_prediction_stands_beside():
     assert counted.total == 671_026_404_352
 
 
+def test_deepseek_v4_says_what_its_prediction_module_is():
+    """One layer with a window only (the last of compress_ratios), between two projections."""
+    config = bundled_config("DeepSeek-V4")
+    module = read_config(config).multi_token_prediction[0]
+    attention = (
+        (4096 * 1024 + 1024 + 1024 * 64 * 512)  # the query by way of its latent
+        + (4096 * 512 + 512)  # keys and values
+        + 64  # sinks
+        + (64 * 512 * 1024 + 8 * 1024 * 4096)  # the output by groups
+    )
+    experts = 4096 * 256 + (256 + 1) * 3 * 4096 * 2048
+    streams = 2 * (24 * 4 * 4096 + 24 + 3) + (4 * 4 * 4096 + 4 + 1)
+    assert parameters(read_config(config)).multi_token_prediction == (
+        attention + experts + streams + 2 * 4096 * 4096 + 5 * 4096
+    )
+    # The published weights hold 1575 tensors of it: each matrix of a quantised layer has a second
+    # one of scales, and the router a correction bias.
+    layer = module.layers[0]
+    named = [*layer.mixer.tensors, *layer.norms, *layer.others, *module.others]
+    scaled = 771 + 5 + 2  # experts, attention, the projections of the two inputs
+    stored = sum(tensor.copies for part in layer.feed_forwards for tensor in part.tensors)
+    assert len(named) + stored + scaled + 1 == 1575
+    unsaid = config | {"compress_ratios": config["compress_ratios"][:43]}
+    assert parameters(read_config(unsaid)).multi_token_prediction == 0
+    assert any("num_nextn_predict_layers" in note for note in read_config(unsaid).notes)
+
+
+def test_nemotrons_prediction_modules_as_letters_and_as_words():
+    spelled = [
+        {"mtp_hybrid_override_pattern": "*E"},
+        {"mtp_layers_block_type": ["attention", "moe"]},
+        {"mtp_layers_block_type": ["full_attention", "moe"]},
+    ]
+    counts = {
+        parameters(
+            changed("Nemotron-3-Nano", num_nextn_predict_layers=1, **words)
+        ).multi_token_prediction
+        for words in spelled
+    }
+    assert len(counts) == 1 and counts.pop() > 0
+
+
+def test_fields_published_with_minimax_m2_that_no_tensor_has():
+    published = {"mlp_intermediate_size": 8192, "shared_moe_mode": "sigmoid"}
+    same = changed("MiniMax-M2.5", **published)
+    assert parameters(same) == parameters(bundled("MiniMax-M2.5"))
+    assert any("num_mtp_modules" in note for note in same.notes)
+
+
 QUANTISED = {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": None}
 
 

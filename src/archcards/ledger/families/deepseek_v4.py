@@ -1,6 +1,6 @@
 """DeepSeek-V4: windows, compressed entries beyond them, and residual streams that mix."""
 
-from ..architecture import Architecture, CompressedAttention, Indexer, Layer, Tensor
+from ..architecture import Architecture, CompressedAttention, Indexer, Layer, Module, Tensor
 from ..fields import Fields
 from ._blocks import experts, linear, rms_norm, vector
 from ._decoder import assemble, tied_table
@@ -17,8 +17,10 @@ WINDOW, SPARSE, HEAVY = (
 KINDS = {WINDOW: 0, SPARSE: 4, HEAVY: 128}
 
 
-def _kinds(fields: Fields, layers: int, modules: int) -> tuple[list[str], dict[str, int]]:
-    """The kind of each layer and the stride of each kind; a file may add its modules' kinds."""
+def _kinds(
+    fields: Fields, layers: int, modules: int
+) -> tuple[list[str], list[str], dict[str, int]]:
+    """The kind of each layer, of each prediction module if the file says, and each kind's stride."""
     rates = dict(KINDS)
     given = fields.nested("compress_rates")
     if given is not None:
@@ -40,13 +42,22 @@ def _kinds(fields: Fields, layers: int, modules: int) -> tuple[list[str], dict[s
         named = {ratio: kind for kind, ratio in KINDS.items()}
         if set(ratios) - set(named):
             raise fields.refuse("compress_ratios", "ratios 0, 4 or 128")
-        implied = [named[ratio] for ratio in ratios[:layers]]
-        if kinds is not None and implied != kinds:
+        implied = [named[ratio] for ratio in ratios]
+        if kinds is not None and implied[:layers] != kinds:
             raise fields.refuse("layer_types", "the layers that compress_ratios names")
-        return implied, rates
+        return implied[:layers], implied[layers:], rates
     if kinds is None:
         raise fields.refuse("compress_ratios", "the stride of each layer")
-    return kinds, rates
+    return kinds, [], rates
+
+
+def _streams(name: str, outputs: int, scales: int, streams: int, hidden: int) -> tuple[Tensor, ...]:
+    """What mixes the residual streams: a matrix over all of them, a bias, and scales."""
+    return (
+        Tensor(f"{name} streams", (outputs, streams * hidden)),
+        vector(f"{name} streams bias", outputs),
+        vector(f"{name} streams scale", scales),
+    )
 
 
 def deepseek_v4(fields: Fields) -> Architecture:
@@ -54,8 +65,8 @@ def deepseek_v4(fields: Fields) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     heads, width = fields.size("num_attention_heads"), fields.size("head_dim")
     fields.only("num_key_value_heads", 1)
-    modules = fields.size("num_nextn_predict_layers", 0, least=0)
-    kinds, rates = _kinds(fields, layers, modules)
+    modules = fields.size("num_nextn_predict_layers", 0, least=0, most=64)
+    kinds, predicted, rates = _kinds(fields, layers, modules)
     window, rank = fields.size("sliding_window"), fields.size("q_lora_rank")
     groups, low = fields.size("o_groups"), fields.size("o_lora_rank")
     share = fields.divides("o_groups", groups, heads * width, "heads times head_dim")
@@ -111,7 +122,7 @@ def deepseek_v4(fields: Fields) -> Architecture:
         tensors = base + compressor("compressor", stride, 2 * width, width) + indexer.tensors
         return CompressedAttention(heads, width, window, stride, tensors, indexer)
 
-    mixers = {kind: mixer(kind) for kind in KINDS if kind in kinds}
+    mixers = {kind: mixer(kind) for kind in KINDS if kind in kinds + predicted}
     count = fields.size(fields.first("n_routed_experts", "num_local_experts"))
     inner = fields.size("moe_intermediate_size")
     fields.only("intermediate_size", inner)
@@ -120,23 +131,12 @@ def deepseek_v4(fields: Fields) -> Architecture:
         hidden, inner, count, chosen(fields, "num_experts_per_tok", count), shared=inner
     )
     mixing = (streams + 2) * streams
-    others = tuple(
-        part
-        for half in ("attention", "feed-forward")
-        for part in (
-            Tensor(f"{half} streams", (mixing, streams * hidden)),
-            vector(f"{half} streams bias", mixing),
-            vector(f"{half} streams scale", 3),
-        )
+    others = _streams("attention", mixing, 3, streams, hidden) + _streams(
+        "feed-forward", mixing, 3, streams, hidden
     )
-    final = (
-        *rms_norm("final", hidden),
-        Tensor("head streams", (streams, streams * hidden)),
-        vector("head streams bias", streams),
-        vector("head streams scale", 1),
-    )
+    final = rms_norm("final", hidden) + _streams("head", streams, 1, streams, hidden)
     for kind in mixers:
-        if kind != WINDOW:
+        if kind != WINDOW and kind in kinds:
             fields.note(
                 f"{kinds.count(kind)} of {layers} layers keep one entry per {rates[kind]} tokens, "
                 "whole ones only; the inputs of an unfinished entry are not counted"
@@ -144,14 +144,28 @@ def deepseek_v4(fields: Fields) -> Architecture:
     fields.note(
         f"every layer keeps a window of {window} tokens; keys and values are one vector of {width}"
     )
-    if modules:
+    if modules and not predicted:
         fields.note(
             f"{modules} multi-token-prediction module(s) are announced (num_nextn_predict_layers) "
-            "whose tensors the configuration does not describe: not counted"
+            "whose kind compress_ratios does not say: not counted"
         )
+
+    def layer(kind: str) -> Layer:
+        return Layer((mixers[kind],), (mixture,), pre_norms(hidden), others)
+
+    # A module is a layer behind a projection of each of its two inputs; it mixes its streams for
+    # the head by itself. Token table and head are the model's.
+    beside = (
+        rms_norm("embedding", hidden)
+        + rms_norm("hidden", hidden)
+        + linear("embedding projection", hidden, hidden)
+        + linear("hidden projection", hidden, hidden)
+        + final
+    )
     return assemble(
         fields,
-        layers=[Layer((mixers[kind],), (mixture,), pre_norms(hidden), others) for kind in kinds],
+        layers=[layer(kind) for kind in kinds],
+        multi_token_prediction=tuple(Module((layer(kind),), beside) for kind in predicted),
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
         tied=tied_table(fields, False),

@@ -301,10 +301,14 @@ def minimax_m2(fields: Fields) -> Architecture:
     fields.only("shared_intermediate_size", 0)
     fields.skip(
         "use_routing_bias",
-        "layernorm_full_attention_beta",
-        "layernorm_linear_attention_beta",
-        "layernorm_mlp_beta",
+        "shared_moe_mode",
+        *(
+            f"layernorm_{part}_{side}"
+            for part in ("full_attention", "linear_attention", "mlp")
+            for side in ("alpha", "beta")
+        ),
         "mtp_transformer_layers",
+        "mlp_intermediate_size",  # published with M2; none of its tensors has this width
     )
     attention_types = fields.sizes("attn_type_list", layers, most=1)
     if attention_types and 0 in attention_types:

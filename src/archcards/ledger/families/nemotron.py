@@ -13,23 +13,28 @@ __all__ = ["nemotron_h"]
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 
 
+def _words(fields: Fields, name: str) -> list[str] | None:
+    """A list of kinds in this module's words, whichever the file uses; None where absent."""
+    listed = fields.items(name)
+    if listed is None:
+        return None
+    return [
+        "mamba" if kind in RECURRENT else "attention" if kind in FULL else kind
+        for kind in fields.kinds(name, len(listed), [*RECURRENT, *FULL, "mlp", "moe"])
+    ]
+
+
 def nemotron_kinds(fields: Fields) -> list[str]:
     """Nemotron-H's layers: letters of a pattern, or words."""
     words = fields.first("layers_block_type", "layer_types")
     pattern = fields.text("hybrid_override_pattern")
-    if fields.values.get(words) is not None:
-        found = fields.kinds(words, len(fields.items(words)), [*RECURRENT, *FULL, "mlp", "moe"])
-        found = [
-            "mamba" if kind in RECURRENT else "attention" if kind in FULL else kind
-            for kind in found
-        ]
-    elif pattern:
-        bad = sorted(set(pattern) - set(LETTERS))
-        if bad:
+    found = _words(fields, words)
+    if found is None:
+        if not pattern:
+            raise fields.refuse("hybrid_override_pattern", "a letter for each layer")
+        if not set(pattern) <= set(LETTERS):
             raise fields.refuse("hybrid_override_pattern", f"the letters {' '.join(LETTERS)}")
         found = [LETTERS[letter] for letter in pattern]
-    else:
-        raise fields.refuse("hybrid_override_pattern", "a letter for each layer")
     count = fields.maybe("num_hidden_layers", most=MOST_LAYERS)
     if count is not None and count != len(found):
         raise fields.refuse(
@@ -141,11 +146,8 @@ def _nemotron_prediction(
 ) -> tuple[Module, ...]:
     """One prediction module: its pattern's blocks between two norms and a projection, and a norm."""
     pattern = fields.text("mtp_hybrid_override_pattern")
-    if (
-        not pattern
-        or len(pattern) > 64
-        or any(LETTERS.get(letter) not in blocks for letter in pattern)
-    ):
+    kinds = _words(fields, "mtp_layers_block_type") or [LETTERS.get(c) for c in pattern or ""]
+    if not 0 < len(kinds) <= 64 or not set(kinds) <= set(blocks):
         fields.note(
             "multi-token-prediction layers are announced (num_nextn_predict_layers) and not "
             "described: not counted"
@@ -157,7 +159,7 @@ def _nemotron_prediction(
         + linear("projection", 2 * hidden, hidden)
         + rms_norm("final", hidden)
     )
-    return (Module(tuple(Layer(*blocks[LETTERS[letter]], norm) for letter in pattern), others),)
+    return (Module(tuple(Layer(*blocks[kind], norm) for kind in kinds), others),)
 
 
 def _nemotron_experts(fields: Fields, hidden: int, bias: bool) -> Experts:
