@@ -29,6 +29,7 @@ import archcards
 from archcards.evidence.book import Verdict
 from archcards.evidence.memory import Memory
 from archcards.evidence.problem import Problem
+from archcards.evidence.sources import read_names
 
 from . import access, delivery, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
 from .blocks import Blocks, install, mark_fences, misplaced
@@ -38,6 +39,8 @@ from .finding import FILE, Finding
 from .markup import tokens
 from .mutants import mutants_index
 from .models import Models, placeholders
+from .rosetta import FILE as ROSETTA
+from .rosetta import Rosetta
 
 __all__ = ["ArchitectureCards", "NotProved"]
 
@@ -109,6 +112,7 @@ class ArchitectureCards(BasePlugin[Options]):
         self.book = self._prove()
         self.problems += self.book.verdict.problems
         self.models = Models(self.docs, self.book.verdict.sources)
+        self.rosetta = Rosetta(self.docs, read_names(self.docs / "names.txt"))
         config.theme.dirs.insert(0, str(THEME))
         config.extra_css[:] = [STYLES, INLINE_STYLES, *config.extra_css]
         config.extra_javascript[:] = [ExtraScriptValue(SCRIPT), *config.extra_javascript]
@@ -285,9 +289,13 @@ class ArchitectureCards(BasePlugin[Options]):
                     return live.mount(of, link)
                 if what == "masks":
                     return live.masks(link)
+                if what == "rosetta":
+                    return self.rosetta.fill(of, link)
                 return lists[what]() if what in lists else self.models.fill(what, of, link)
 
             page.content = placeholders(page.content, fill)
+        found = [*self.rosetta.faults, *self.rosetta.unplaced()]
+        self.problems += [Problem(f"{self.docs.name}/{ROSETTA}", line, reason) for line, reason in found]
         return env
 
     def _offer_downloads(self, config: MkDocsConfig, files: Files) -> None:
