@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archcards.evidence import as_printed
+from archcards.evidence import as_printed, beside_printed
+from archcards.evidence.quote import quoting
 
 
 @given(st.integers(0, 10**13), st.integers(0, 6), st.sampled_from([1, 10**3, 10**9, 2**30]))
@@ -27,3 +28,12 @@ def test_trailing_zeros_are_digits():
 def test_what_is_no_number_is_refused(printed, unit):
     with pytest.raises(ValueError, match="must be"):
         as_printed(1, printed, unit=unit)
+
+
+def test_cells_are_shown_with_the_digits_printed_and_counted():
+    quoting({"invented2026": {"a": "12.0", "b": 7, "c": "1.2"}})
+    rows = [("one", "invented2026.a", 12_040), ("two", "invented2026.b", 7_900), ("three", "invented2026.c", 1_249)]
+    assert beside_printed("Invented", rows, unit=1000, unit_name="thousands") == (2, 3)
+    assert beside_printed("Invented", [("one", "invented2026.a", 12_060)], unit=1000, unit_name="thousands") == (0, 1)
+    with pytest.raises(ValueError, match="there is no source invented2026"):
+        beside_printed("Invented", [("four", "invented2026.d", 1)], unit_name="ones")

@@ -4,7 +4,7 @@ from .check import check
 from .derive import derive
 from .fact import fact
 from .figure import figure
-from .printed import as_printed
+from .printed import as_printed, beside_printed
 from .quote import quoted
 from .record import CheckFailed
 from .switch import switch
@@ -13,6 +13,7 @@ from .table import table
 __all__ = [
     "CheckFailed",
     "as_printed",
+    "beside_printed",
     "check",
     "derive",
     "fact",

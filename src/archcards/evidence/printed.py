@@ -1,11 +1,16 @@
-"""`as_printed`: whether a figure that somebody printed is the computed one, to the digits printed."""
+"""Figures that somebody printed: whether they are the computed ones, to the digits printed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import NamedTuple
 
-__all__ = ["as_printed"]
+from .quote import as_quoted
+from .table import table
+
+__all__ = ["Agreement", "as_printed", "beside_printed"]
 
 
 def as_printed(computed: int | float | Fraction, printed: int | float | str, *, unit: int = 1) -> bool:
@@ -40,3 +45,50 @@ def as_printed(computed: int | float | Fraction, printed: int | float | str, *, 
         raise ValueError(f"printed must be a finite number, got {printed!r}")
     decimals = max(0, -int(shown.as_tuple().exponent))
     return abs(Fraction(computed) / unit - Fraction(shown)) <= Fraction(1, 2 * 10**decimals)
+
+
+class Agreement(NamedTuple):
+    """How many cells of a printed table are the computed ones, of how many."""
+
+    equal: int
+    cells: int
+
+
+def beside_printed(
+    caption: str,
+    rows: Iterable[tuple[str, str, int | float | Fraction]],
+    *,
+    unit_name: str,
+    unit: int = 1,
+) -> Agreement:
+    """Shows the cells of a printed table beside the computed ones, each called equal or not.
+
+    Args:
+        caption: what the table shows, and where it is printed.
+        rows: for each cell what it is, the quote that prints it (`source.name`), and the exact number.
+        unit_name: what the printed figures count in.
+        unit: how many that is: 10**9 for billions.
+
+    Returns:
+        How many cells are equal, and how many there are.
+
+    Raises:
+        ValueError: a source quotes no such number.
+
+    Example:
+        >>> beside_printed("gpt-oss, Table 1", [("120b, total", "gpt_oss2025.total_120b", 116_829_156_672)],
+        ...                unit=10**9, unit_name="billions")
+        Agreement(equal=1, cells=1)
+    """
+    shown = []
+    for what, quote, computed in rows:
+        printed = as_quoted(quote)
+        same = as_printed(computed, printed, unit=unit)
+        number = float(Fraction(computed) / unit)
+        shown.append(
+            (what, f"{Decimal(str(printed)):,}", f"{number:,.6g}", "equal" if same else "not equal")
+        )
+    table(
+        ["cell", f"printed, {unit_name}", f"computed, {unit_name}", "verdict"], shown, caption=caption
+    )
+    return Agreement(sum(row[-1] == "equal" for row in shown), len(shown))

@@ -8,7 +8,7 @@ from typing import Any
 
 from .record import current_recorder
 
-__all__ = ["quoted", "quoting"]
+__all__ = ["as_quoted", "quoted", "quoting"]
 
 _given: dict[str, dict[str, Any]] = {}
 """What a notebook has said its sources print: it has no `docs/sources.yml` to read."""
@@ -51,6 +51,19 @@ def quoted(name: str) -> int | float:
         >>> quoted("gemma2025.with_cache_27b") - quoted("gemma2025.weights_27b") < 19
         True
     """
+    value = as_quoted(name)
+    number = _number(value)
+    if number is None:
+        raise ValueError(f"{name} is {value!r}, which is no number: quote it in prose only")
+    return number
+
+
+def as_quoted(name: str) -> Any:
+    """What `docs/sources.yml` has for a quote: text where the digits as printed matter (`"54.0"`).
+
+    Raises:
+        ValueError: the page does not list the source, or the source quotes no such number.
+    """
     key, _, rest = name.partition(".") if isinstance(name, str) else ("", "", "")
     if not key or not rest:
         raise ValueError(f"name must be source.name, such as jiang2023.window, got {name!r}")
@@ -64,10 +77,7 @@ def quoted(name: str) -> int | float:
         raise ValueError(f"the page does not list {key} among its sources, so it cannot quote {name}")
     if rest not in quotes[key]:
         raise ValueError(f"the source {key} quotes no number {rest}; add it to sources.yml")
-    number = _number(quotes[key][rest])
-    if number is None:
-        raise ValueError(f"{name} is {quotes[key][rest]!r}, which is no number: quote it in prose only")
-    return number
+    return quotes[key][rest]
 
 
 def _number(value: Any) -> int | float | None:

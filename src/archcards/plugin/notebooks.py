@@ -150,13 +150,13 @@ class Takeaway:
     def _quotes(self) -> Cell | None:
         """What the chapter's code quotes, as a cell: a notebook has no list of sources to read."""
         code = "\n".join(map(_code, self.page.proved.chapter.blocks))
-        if "quoted(" not in code:
-            return None
         printed = {
             source.key: source.printed
             for source in self.page.proved.sources.values()
             if f"{source.key}." in code
         }
+        if not printed:
+            return None
         rows = "".join(f"    {key!r}: {values!r},\n" for key, values in printed.items())
         text = f"# Numbers that the chapter's sources print.\nfrom archcards.evidence.quote import quoting\n\n"
         return Cell("quoted", f"{text}_ = quoting({{\n{rows}}})", code=True, folded=True)
