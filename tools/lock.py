@@ -11,6 +11,7 @@ LOCKS = {
     "requirements.txt": ["site", "build"],
     "requirements-test.txt": ["site", "build", "test"],
     "requirements-browser.txt": ["browser"],
+    "requirements-audit.txt": ["audit"],
 }
 
 for lock, extras in LOCKS.items():
