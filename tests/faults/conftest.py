@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,12 +128,15 @@ class Book:
         (self.folder / "mkdocs.yml").write_text(SETTINGS.format(root=ROOT, nav=pages), encoding="utf-8")
         return self
 
-    def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess:
-        """A command of Python's, in the book's folder, which its pages find at the end of their path."""
+    def run(self, *command: str, first: Callable | None = None, **environment: str) -> subprocess.CompletedProcess:
+        """A command of Python's, in the book's folder, which its pages find at the end of their path.
+
+        Its process does `first` before it becomes that command.
+        """
         path = os.pathsep.join([str(ROOT / "src"), str(self.folder)])
         return subprocess.run(
             [sys.executable, "-m", *command], cwd=self.folder, capture_output=True, text=True, timeout=300,
-            env=os.environ | {"PYTHONPATH": path, "NO_MKDOCS_2_WARNING": "1"} | environment,
+            env=os.environ | {"PYTHONPATH": path, "NO_MKDOCS_2_WARNING": "1"} | environment, preexec_fn=first,
         )  # fmt: skip
 
     def published(self) -> dict[str, bytes]:

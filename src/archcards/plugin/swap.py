@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows: one writer at a time is up to the user there
-    fcntl = None
 
 __all__ = ["BuildInProgress", "beside", "discard", "lock", "publish"]
 
@@ -35,7 +35,9 @@ def lock(site: Path) -> Iterator[None]:
     # The kernel frees a lock when its process ends, however it ends.
     with open(site.parent / f".{site.name}.lock", "w") as held:
         try:
-            if fcntl is not None:
+            if sys.platform == "win32":
+                msvcrt.locking(held.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BuildInProgress(f"another build of {site} is running; wait for it or end it") from None
