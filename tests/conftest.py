@@ -45,8 +45,11 @@ def _converted(value, annotation):
 
 
 def _held_to_its_annotations(function):
-    checked = jaxtyped(function, typechecker=beartype)
     signature = inspect.signature(function)
+
+    @functools.cache
+    def checked():  # made when it is first called: most runs of tests call few
+        return jaxtyped(function, typechecker=beartype)
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -57,7 +60,7 @@ def _held_to_its_annotations(function):
         for name, value in bound.arguments.items():
             bound.arguments[name] = _converted(value, signature.parameters[name].annotation)
         try:
-            return checked(*bound.args, **bound.kwargs)
+            return checked()(*bound.args, **bound.kwargs)
         except TypeCheckError as broken:
             function(*args, **kwargs)
             raise AssertionError(

@@ -1,6 +1,7 @@
 """The mutation tester: what it breaks, that it notices what is noticed, and that a survivor survives."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -59,17 +60,58 @@ def test_a_sample_has_something_of_each_module_and_is_drawn_with_a_seed(mutants)
     assert drawn == mutants.sample(modules, 10, seed=3) != mutants.sample(modules, 10, seed=4)
 
 
-def test_a_mask_aligned_elsewhere_is_noticed(tmp_path):
-    """In a process of its own: it must not have imported what it breaks."""
-    code = f"""
-import sys
-sys.path.insert(0, {str(ROOT / "tools")!r})
-import mutants
+def in_a_process_of_its_own(code):
+    """What it prints: it must not have imported what is broken."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import executed, forks, mutants; forks.load()\n{code}"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+def test_a_mask_aligned_elsewhere_is_noticed_and_no_change_is_not():
+    test = "tests/mechanisms/test_masks.py::test_one_decoding_step_reads_everything"
+    page = "docs/attention/causal-prefix.md"
+    told = in_a_process_of_its_own(f"""
 module = "mechanisms/masks"
 found = [m for m in mutants.mutants_of(module, (mutants.SOURCE / f"{{module}}.py").read_text()) if m.kind == "bound"]
-mutants._load()
-test = ["tests/mechanisms/test_masks.py"]
-print(mutants.killed_by(found[0], test, [], 120), mutants.killed_by(mutants.Mutant(module, 1, 1, "none", "", "", -1), test, [], 120))
-"""
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert told.stdout == "{'tests': True, 'chapters': {}} {'tests': False, 'chapters': {}}\n", told.stderr
+for mutant in (found[0], mutants.Mutant(module, 1, 1, "none", "", "", -1)):
+    noticed = mutants.killed_by(mutant, [[{test!r}]], [{page!r}], {{{page!r}: 2.0}})
+    print(noticed.test, noticed.chapters, bool(noticed))
+""")
+    assert told.splitlines() == [f"{test} {{{page!r}: True}} True", f" {{{page!r}: False}} False"]
+
+
+def test_what_dies_or_never_ends_is_noticed():
+    told = in_a_process_of_its_own("""
+import os, time
+print(forks.forked(lambda: os.kill(os.getpid(), 9), 60)[0], forks.forked(lambda: 1 / 0, 60)[0])
+def forever():
+    while True:
+        pass
+print(forks.forked(forever, 1)[0], forks.forked(lambda: ["fine"], 60)[0])
+""")
+    assert told == "None None\nNone ['fine']\n"
+
+
+def test_who_executes_a_line_and_what_a_started_process_executes(mutants):
+    """The command of a test runs in a process that the test starts; what only import runs is everybody's."""
+    told = in_a_process_of_its_own("""
+import json
+from pathlib import Path
+found, _ = forks.forked(lambda: executed._recorded_tests(executed.ROOT / "tests/runner/test_quote.py"), 300)
+print(json.dumps({"worker": sorted(found["lines"]["evidence/worker"].items())[-1][1], "failing": found["failing"]}))
+""")
+    told = json.loads(told)
+    assert told["failing"] == []
+    assert all(name.startswith("tests/runner/test_quote.py::") for name in told["worker"]) and told["worker"]
+
+
+def test_the_statement_of_a_line(tmp_path, monkeypatch, mutants):
+    import executed
+
+    (tmp_path / "m.py").write_text("X = (\n    1\n)\n\n\ndef f(\n    a=2,\n):\n    if a > (\n        3\n    ):\n        return 4\n")
+    monkeypatch.setattr(executed, "SOURCE", tmp_path)
+    monkeypatch.setattr(executed, "_known", {})
+    assert [executed.statement("m", line) for line in (2, 7, 10, 12)] == [
+        (1, 3, True), (6, 8, True), (9, 11, False), (12, 12, False),
+    ]  # fmt: skip
