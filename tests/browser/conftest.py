@@ -8,7 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 SITE = Path(os.environ.get("ARCHCARDS_SITE", Path(__file__).parents[2] / "site"))
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -42,6 +42,7 @@ def browser():
     named = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), "")
     if not Path(named).is_file():
         pytest.fail("no Chromium was found; install it (Debian: apt-get install chromium) or set CHROMIUM", pytrace=False)
+    expect.set_options(timeout=60_000)  # A busy machine is slow, and nothing here is timed.
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=named, args=ARGUMENTS.split())
         yield opened

@@ -1,4 +1,4 @@
-"""The live ledger: what the site serves so that a reader can ask for any context and any model.
+"""Things to touch: their places in pages, and what the site serves for the live ledger.
 
 Bundled models are answered by a script from the terms that stand in `models.json`. A reader's own
 configuration is read by the package's ledger itself, on Pyodide, which the site serves where npm has
@@ -19,42 +19,52 @@ from archcards.ledger.portable import RANKS, record
 
 from .models import Link, Models
 
-__all__ = ["MARK", "files", "masks", "mount"]
+__all__ = ["MARK", "files", "mount"]
 
 FOLDER = "assets/live"
-MARK = 'class="ac-live"'
+MARK = "<ac-live "
 """What a page has that needs WebAssembly admitted by its policy."""
+
+PARTS = {"live": "", "live-cache": "cache", "live-parameters": "parameters", "live-flops": "flops"}
+"""The live ledger, and what a chapter shows of it."""
 
 _RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 _PACKAGE = Path(archcards.__file__).parent
 
 
-def mount(of: str, link: Link) -> str:
-    """The widget's place, with what stands there where no script runs.
+def mount(what: str, of: str, link: Link) -> str | None:
+    """A widget's place, with what stands there where no script runs; None if `what` is no widget.
 
-    `of` names the models that it starts with: one, or two separated by a space.
+    `of` names the models that the ledger starts with (one, or two separated by a space), those
+    that the chart of growth has, or the block whose tables are gone through step by step.
     """
-    top = (link("index.md") or ("", ""))[0]
-    listed = link("models/index.md")
-    tables = f'<a href="{escape(listed[0])}">the table of all models</a>' if listed else "the tables"
-    first, _, second = of.partition(" ")
-    return (
-        f'<link rel="stylesheet" href="{escape(top)}assets/stylesheets/live.css">'
-        f'<div {MARK} data-first="{escape(first)}" data-second="{escape(second)}" data-search-exclude>'
-        f"<p>The live ledger needs JavaScript. Without it, {tables} has the same numbers for three "
-        "contexts, and <code>archcards ledger</code> prints them for any.</p></div>"
-        f'<script type="module" src="{escape(top)}assets/javascripts/live/live.js"></script>'
-    )
-
-
-def masks(link: Link) -> str:
-    """The place of the masks to try."""
+    name = "live" if what in PARTS else what
+    if name == "live":
+        first, _, second = of.partition(" ")
+        given = {"data-part": PARTS[what], "data-first": first, "data-second": second}
+        listed = link("models/index.md")
+        tables = f'<a href="{escape(listed[0])}">the table of all models</a>' if listed else "the tables"
+        static = (
+            f"The live ledger needs JavaScript. Without it, {tables} has the same numbers for three "
+            "contexts, and <code>archcards ledger</code> prints them for any."
+        )
+    elif name == "masks":
+        given = {}
+        static = "Trying masks needs JavaScript; the chapters draw theirs without."
+    elif name == "growth":
+        given = {"data-models": of}
+        static = "Choosing models and a context needs JavaScript; the tables of this page do without."
+    elif name == "steps":
+        given = {"data-of": of}
+        static = f'Step by step in <a href="#{escape(of)}">the table</a>:'
+    else:
+        return None
     top = escape((link("index.md") or ("", ""))[0])
+    attributes = "".join(f' {key}="{escape(value)}"' for key, value in given.items() if value)
     return (
         f'<link rel="stylesheet" href="{top}assets/stylesheets/live.css">'
-        '<div class="ac-masks" data-search-exclude><p>Trying masks needs JavaScript; the chapters '
-        "draw theirs without.</p></div>"
-        f'<script type="module" src="{top}assets/javascripts/live/masks.js"></script>'
+        f'<ac-{name} class="ac-{name}"{attributes} data-search-exclude><p>{static}</p></ac-{name}>'
+        f'<script type="module" src="{top}assets/javascripts/widgets.js"></script>'
     )
 
 

@@ -285,13 +285,11 @@ class ArchitectureCards(BasePlugin[Options]):
                 return get_relative_url(other.url, page.url), named
 
             def fill(what: str, of: str, lists=lists, link=link) -> str | None:
-                if what == "live":
-                    return live.mount(of, link)
-                if what == "masks":
-                    return live.masks(link)
+                if what in lists:
+                    return lists[what]()
                 if what == "rosetta":
                     return self.rosetta.fill(of, link)
-                return lists[what]() if what in lists else self.models.fill(what, of, link)
+                return live.mount(what, of, link) or self.models.fill(what, of, link)
 
             page.content = placeholders(page.content, fill)
         found = [*self.rosetta.faults, *self.rosetta.unplaced()]

@@ -1,11 +1,12 @@
 // The live ledger: a model or two, any context; answers from the terms that the build wrote.
 import { chart, UNITS } from "./chart.js";
-import { choice, field, make } from "./make.js";
+import { known, SITE } from "./known.js";
+import { choice, field, make, unique } from "./make.js";
 import { own } from "./own.js";
 import { counted, gib, grouped, json, table } from "./result.js";
 import { fixedBytes, number } from "./terms.js";
 
-const SITE = new URL("../../../", import.meta.url);
+const LEDGER = new URL("models/live/", SITE);
 const OWN = "own";
 const PREFIX = "#ledger:";
 const DEFAULTS = { context: "8192", batch: "1", source: "1024", dtype: "bf16", state: "", ranks: "1", reserve: "need", chart: "cache" };
@@ -14,15 +15,23 @@ const CHARTS = [
   ["token", "FLOPs of one more token"],
   ["sequence", "FLOPs of the sequence"],
 ];
+// What a chapter shows of it: the fields, the charts, and the groups of the table.
+const WHOLE = { asks: Object.keys(DEFAULTS), charts: CHARTS.map(([name]) => name), groups: ["parameters", "cache", "flops"] };
+const PARTS = {
+  cache: { ...WHOLE, charts: ["cache"], groups: ["cache"] },
+  parameters: { asks: [], charts: [], groups: ["parameters"] },
+  flops: { asks: ["context", "source"], charts: ["token", "sequence"], groups: ["flops"] },
+};
 // A configuration travels in the address if it is no longer than this.
 const LONGEST_CONFIG = 8000;
 
-const known = await (await fetch(new URL("assets/live/models.json", SITE))).json();
-document.querySelectorAll(".ac-live").forEach((place, order) => widget(place, order === 0));
-
-function widget(place, first) {
+export function mount(place, signal) {
   const names = Object.keys(known.models);
   const models = [...names.map((name) => [name]), [OWN, "your own config.json"]];
+  const { part } = place.dataset;
+  const { asks, charts, groups } = PARTS[part] ?? WHOLE;
+  // The address holds the view of one whole ledger; a chapter's address is the chapter's.
+  const addressed = !part && document.querySelector("ac-live:not([data-part])") === place;
 
   // What is asked
 
@@ -30,7 +39,7 @@ function widget(place, first) {
     const chosen = side === 0 ? place.dataset.first || names[0] : place.dataset.second || "";
     const options = side === 0 ? models : [["", "no other model"], ...models];
     const select = field(label, choice(options, chosen));
-    const panel = own(known.runtime, () => update());
+    const panel = own(known.runtime, () => update(), signal);
     return { select, panel, chosen, element: make("div", null, select.element, panel.element) };
   });
   const range = make("input", { type: "range", min: 7, max: 24, step: 1, "aria-label": "Context, as a power of two" });
@@ -42,26 +51,32 @@ function widget(place, first) {
     source: field("Tokens of the source", text()),
     dtype: field("Cache stored as", choice(formats)),
     state: field("State stored as", choice([["", "as the cache"], ...formats])),
-    ranks: field("Tensor parallelism, ranks", choice(known.ranks.map((ranks) => [`${ranks}`]))),
+    ranks: field("Tensor-parallel ranks", choice(known.ranks.map((ranks) => [`${ranks}`]))),
     reserve: field(
       "Windows hold",
       choice([["need", "what they need"], ["full", "the whole context"]]),
     ),
   };
+  const radios = unique();
   const pictures = make(
     "fieldset",
     { class: "ac-live__pictures" },
     make("legend", null, "Over the context"),
-    ...CHARTS.map(([value, label]) =>
-      make("label", null, make("input", { type: "radio", name: `ac-chart-${order(place)}`, value }), label),
+    ...CHARTS.filter(([value]) => charts.includes(value)).map(([value, label]) =>
+      make("label", null, make("input", { type: "radio", name: radios, value }), label),
     ),
   );
+  pictures.hidden = charts.length < 2;
   const asked = {
-    get: (name) => (name === "chart" ? pictures.querySelector(":checked").value : fields[name].control.value),
+    get: (name) => (name === "chart" ? pictures.querySelector(":checked")?.value : fields[name].control.value),
     set: (name, value) => {
-      const control = name === "chart" ? pictures.querySelector(`[value="${CSS.escape(value)}"]`) : fields[name].control;
-      if (name === "chart") (control ?? pictures.querySelector("input")).checked = true;
-      else control.value = value;
+      if (name === "chart") {
+        const radio = pictures.querySelector(`[value="${CSS.escape(value)}"]`) ?? pictures.querySelector("input");
+        if (radio) radio.checked = true;
+        return;
+      }
+      const { control } = fields[name];
+      control.value = value;
       // A value that a list does not have leaves it empty.
       if (control instanceof HTMLSelectElement && control.selectedIndex < 0) control.value = DEFAULTS[name];
     },
@@ -76,22 +91,27 @@ function widget(place, first) {
   const drawing = make("div", { class: "ac-live__drawing" });
   const code = make("code");
   const copyJson = copier("Copy the JSON", () => code.textContent);
-  const copyLink = copier("Copy a link to this view", () => new URL(fragment(), location.href).href);
+  const copyLink = copier("Copy a link to this view", () => new URL(fragment(), LEDGER).href);
+  const whole = make("a", { href: LEDGER.href }, "Open this view in the live ledger");
 
   const form = make(
     "form",
-    { class: "ac-live__form", "aria-label": "Live ledger", onsubmit: (event) => event.preventDefault() },
+    { class: "ac-live__form", "aria-label": part ? `Live ledger: ${part}` : "Live ledger", onsubmit: (event) => event.preventDefault() },
     make("div", { class: "ac-live__models" }, ...sides.map((side) => side.element)),
-    make("div", { class: "ac-live__view" }, ...Object.values(fields).map((one) => one.element)),
+    make("div", { class: "ac-live__view" }, ...asks.filter((name) => name in fields).map((name) => fields[name].element)),
   );
   place.replaceChildren(
     form,
     summary,
-    make("div", { class: "ac-live__figure" }, pictures, drawing, legend),
+    charts.length ? make("div", { class: "ac-live__figure" }, pictures, drawing, legend) : "",
     result,
     remarks,
-    make("p", { class: "ac-live__buttons" }, copyLink, copyJson),
-    make("details", null, make("summary", null, "The same as JSON"), make("pre", { tabindex: "0" }, code)),
+    ...(part
+      ? [make("p", { class: "ac-live__remark" }, whole)]
+      : [
+          make("p", { class: "ac-live__buttons" }, copyLink, copyJson),
+          make("details", null, make("summary", null, "The same as JSON"), make("pre", { tabindex: "0" }, code)),
+        ]),
   );
   place.classList.add("ac-live--on");
 
@@ -140,19 +160,26 @@ function widget(place, first) {
         ? shown.map(said).join(" ")
         : "Paste a configuration and press Count."
       : "";
-    result.replaceChildren(...(shown.length ? [table(shown)] : []));
+    result.replaceChildren(...(shown.length ? [table(shown, groups)] : []));
     remarks.replaceChildren(...shown.flatMap(noted));
     code.textContent = shown.length ? json(shown) : "";
     copyJson.disabled = !shown.length;
+    whole.href = new URL(fragment(), LEDGER).href;
     picture();
   }
 
-  const said = ({ name, model, cache: kept, own: of, flops: work }) => {
-    const cost = `${grouped(work.per_token.total)} FLOPs a token`;
-    if (!model.decodes) return `${name}: no decoding, so no cache; ${cost}.`;
-    const size = kept ? `${gib(kept.bytes)} GiB of cache at ${grouped(of.context)} tokens, ` : "";
-    return `${name}: ${size}${cost}.`;
-  };
+  function said({ name, model, cache: kept, own: of, flops: work }) {
+    const found = [];
+    if (groups.includes("parameters") && part) {
+      found.push(`${grouped(model.parameters.total)} parameters, ${grouped(model.parameters.active.with_embeddings)} of them active`);
+    }
+    if (groups.includes("cache")) {
+      if (!model.decodes) found.push("no decoding, so no cache");
+      else if (kept) found.push(`${gib(kept.bytes)} GiB of cache at ${grouped(of.context)} tokens`);
+    }
+    if (groups.includes("flops")) found.push(`${grouped(work.per_token.total)} FLOPs a token`);
+    return found.length ? `${name}: ${found.join(", ")}.` : "";
+  }
 
   function noted({ name, model, own: of }) {
     const found = [...model.notes];
@@ -165,6 +192,7 @@ function widget(place, first) {
 
   function picture() {
     const which = asked.get("chart");
+    if (!which) return;
     const lines = [];
     const last = Math.max(20, current ? Math.ceil(Math.log2(Number(current.context))) : 0);
     const contexts = Array.from({ length: (last - 7) * 4 + 1 }, (_, step) => BigInt(Math.round(2 ** (7 + step / 4))));
@@ -214,12 +242,12 @@ function widget(place, first) {
   }
 
   function restore() {
-    const given = first && location.hash.startsWith(PREFIX) ? new URLSearchParams(location.hash.slice(PREFIX.length)) : null;
-    sides.forEach((side, order) => {
-      const name = "ab"[order];
+    const given = addressed && location.hash.startsWith(PREFIX) ? new URLSearchParams(location.hash.slice(PREFIX.length)) : null;
+    sides.forEach((side, place) => {
+      const name = "ab"[place];
       const wanted = given ? given.get(name) ?? "" : side.chosen;
       side.select.control.value = wanted;
-      if (side.select.control.selectedIndex < 0) side.select.control.value = order ? "" : names[0];
+      if (side.select.control.selectedIndex < 0) side.select.control.value = place ? "" : names[0];
       if (given?.has(`${name}-config`)) side.panel.text = given.get(`${name}-config`);
     });
     for (const [name, value] of Object.entries(DEFAULTS)) asked.set(name, given?.get(name) ?? value);
@@ -229,17 +257,15 @@ function widget(place, first) {
   const changed = (event) => {
     if (event.target === range) asked.set("context", `${2 ** Number(range.value)}`);
     update();
-    if (first) history.replaceState(history.state, "", fragment());
+    if (addressed) history.replaceState(history.state, "", fragment());
   };
   form.addEventListener("input", changed);
   pictures.addEventListener("input", changed);
-  if (first) addEventListener("hashchange", () => location.hash.startsWith(PREFIX) && restore());
-  new ResizeObserver(() => picture()).observe(place);
+  if (addressed) addEventListener("hashchange", () => location.hash.startsWith(PREFIX) && restore(), { signal });
+  const resized = new ResizeObserver(() => picture());
+  resized.observe(place);
+  signal.addEventListener("abort", () => resized.disconnect());
   restore();
-}
-
-function order(place) {
-  return [...document.querySelectorAll(".ac-live")].indexOf(place);
 }
 
 function copier(label, text) {

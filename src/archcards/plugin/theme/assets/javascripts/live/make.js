@@ -18,11 +18,14 @@ export const make = (name, attributes, ...children) =>
 export const draw = (name, attributes, ...children) =>
   filled(document.createElementNS(SVG, name), attributes, children);
 
-let fields = 0;
+let made = 0;
+
+/** A name that no other element of the page has. */
+export const unique = () => `ac-live-${++made}`;
 
 /** A label above a control, and a line for what is wrong with it. */
 export function field(label, control, ...beside) {
-  const id = `ac-live-${++fields}`;
+  const id = unique();
   const error = make("p", { class: "ac-live__error", id: `${id}-error` });
   control.id = id;
   control.setAttribute("aria-describedby", error.id);

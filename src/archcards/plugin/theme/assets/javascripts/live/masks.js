@@ -1,8 +1,9 @@
 // Masks to try: what each query reads, how many pairs that is, and the closed form of it.
 import { choice, draw, field, make } from "./make.js";
 
-const CELL = 18;
 const MOST = 24;
+// A cell's side, in pixels: what the width allows, within bounds.
+const [SMALLEST, LARGEST] = [16, 32];
 
 /** Whether the query at position `p` reads key `j`; as archcards.mechanisms.masks says. */
 export function reads({ reach, size, sinks, global }, p, j) {
@@ -35,7 +36,7 @@ function closed({ reach, size, queries, before }) {
   return [before ? `${queries} · ${before} + ${own}` : own, queries * before + triangle(queries)];
 }
 
-document.querySelectorAll(".ac-masks").forEach((place) => {
+export function mount(place) {
   const count = (value, min, max) => make("input", { type: "number", value, min, max, step: 1, required: true });
   const fields = {
     queries: field("Queries", count(8, 1, MOST)),
@@ -75,19 +76,20 @@ document.querySelectorAll(".ac-masks").forEach((place) => {
     const extra = edges - base ? ` and ${edges - base} more by sinks and global token` : "";
     said.textContent = `${edges} pairs of ${queries * keys}: ${formula} = ${base}${extra}. Keys read by each query: ${each.join(", ")}.`;
     place.dataset.edges = `${edges}`;
+    const side = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(picture.clientWidth / keys)));
     const cells = rows.flatMap((row, y) =>
       row.map((read, x) =>
         draw("rect", {
           class: read ? (x === before + y ? "ac-masks__self" : "ac-masks__read") : "ac-masks__hidden",
-          x: x * CELL + 1, y: y * CELL + 1, width: CELL - 2, height: CELL - 2,
+          x: x * side + 1, y: y * side + 1, width: side - 2, height: side - 2,
         }),
       ),
     );
     const label = `A grid of ${queries} queries, one below the other, by ${keys} keys; query by query it marks ${each.join(", ")} keys as read.`;
     picture.replaceChildren(
-      draw("svg", { role: "img", "aria-label": label, width: keys * CELL, height: queries * CELL, viewBox: `0 0 ${keys * CELL} ${queries * CELL}` }, ...cells),
+      draw("svg", { role: "img", "aria-label": label, width: keys * side, height: queries * side }, ...cells),
     );
   }
   form.addEventListener("input", update);
   update();
-});
+}

@@ -4,8 +4,8 @@ import { answer } from "./python.js";
 
 const MEGABYTE = 1e6;
 
-/** The panel; `counted` is given each record, `runtime` is what the site can load (or null). */
-export function own(runtime, counted) {
+/** The panel; `counted` is told of each record, `runtime` is what the site can load (or null). */
+export function own(runtime, counted, signal) {
   let record = null;
   let control = null;
   const area = make("textarea", { rows: 7, spellcheck: "false", autocomplete: "off", placeholder: '{"model_type": "llama", …}' });
@@ -15,8 +15,10 @@ export function own(runtime, counted) {
   const cancel = make("button", { type: "button", hidden: true, onclick: () => control?.abort() }, "Cancel");
   const bar = make("progress", { max: 1, value: 0, "aria-label": "Loading Python" });
   const told = make("span", { role: "status" });
-  const waiting = make("p", { class: "ac-live__waiting", hidden: true }, bar, told);
+  const come = make("span", { "aria-hidden": "true" });
+  const waiting = make("p", { class: "ac-live__waiting", hidden: true }, bar, told, come);
   const given = field("config.json", area);
+  signal.addEventListener("abort", () => control?.abort());
   file.tabIndex = -1;
   file.setAttribute("aria-label", "A config.json from your disk");
 
@@ -50,12 +52,14 @@ export function own(runtime, counted) {
   count.addEventListener("click", async () => {
     control = new AbortController();
     given.refuse("");
-    count.disabled = true;
     waiting.hidden = cancel.hidden = false;
-    told.textContent = "loading Python";
+    cancel.focus();
+    count.disabled = true;
+    told.textContent = "Loading Python";
     const progress = (bytes) => {
       bar.value = Math.min(bytes / size, 1);
-      told.textContent = bytes < size ? `${(bytes / MEGABYTE).toFixed(1)} of ${(size / MEGABYTE).toFixed(1)} MB` : "counting";
+      come.textContent = bytes < size ? `${(bytes / MEGABYTE).toFixed(1)} of ${(size / MEGABYTE).toFixed(1)} MB` : "";
+      if (bytes >= size) told.textContent = "Counting";
     };
     try {
       record = await answer(area.value, { progress, signal: control.signal });
@@ -63,10 +67,10 @@ export function own(runtime, counted) {
       record = null;
       if (reason.name !== "AbortError") given.refuse(reason.message);
     }
-    const focused = document.activeElement === cancel || document.activeElement === document.body;
+    const focused = document.activeElement === cancel;
     count.disabled = false;
-    waiting.hidden = cancel.hidden = true;
     if (focused) count.focus();
+    waiting.hidden = cancel.hidden = true;
     counted();
   });
 

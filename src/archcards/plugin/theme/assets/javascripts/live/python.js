@@ -1,51 +1,67 @@
-// The package's own ledger, in Python, in a worker. Loaded when first asked for.
+// The package's own ledger, in Python, in a worker. Loaded when first asked for, and shared by all
+// panels of a page.
 
 let worker = null;
 let ready = null;
-let waiting = null;
+let asked = 0;
+// Those who wait: each is told of bytes that have come.
+const waiting = new Set();
 
 function stop() {
   worker?.terminate();
   worker = ready = null;
-  waiting?.(new DOMException("cancelled", "AbortError"));
-  waiting = null;
 }
 
-/** Loads Python; `progress` is told the bytes that have come, `signal` ends all. */
-function start(progress) {
+function start() {
   worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  const started = worker;
   return new Promise((resolve, reject) => {
-    worker.addEventListener("message", ({ data }) => {
-      if ("loaded" in data) progress(data.loaded);
-      if (data.ready) resolve();
+    started.addEventListener("message", ({ data }) => {
+      if ("loaded" in data) waiting.forEach((progress) => progress(data.loaded));
+      if (data.ready) resolve(started);
       if (data.failed) reject(new Error(data.failed));
     });
-    worker.addEventListener("error", (event) => {
+    started.addEventListener("error", (event) => {
       event.preventDefault();
       reject(new Error(event.message || "Python could not be started"));
     });
   });
 }
 
-/** The record of a configuration; rejects with the ledger's one line, or when cancelled. */
+const answered = (of, text) =>
+  new Promise((resolve) => {
+    const number = ++asked;
+    of.addEventListener("message", function heard({ data }) {
+      if (data.number !== number) return;
+      of.removeEventListener("message", heard);
+      resolve(data.answer);
+    });
+    of.postMessage({ number, text });
+  });
+
+/**
+ * The record of a configuration; rejects with the ledger's one line, or when `signal` cancels.
+ * `progress` is told the bytes that have come. The last who cancels ends the worker too.
+ */
 export async function answer(text, { progress, signal }) {
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    const cancelled = new Promise((_, reject) => (waiting = reject));
-    ready ??= start(progress);
-    await Promise.race([ready, cancelled]).catch((reason) => {
+  const cancelled = new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+  const given = async () => {
+    try {
+      return await answered(await (ready ??= start()), text);
+    } catch (reason) {
       stop();
       throw reason;
-    });
-    const answered = new Promise((resolve) => {
-      worker.addEventListener("message", ({ data }) => "answer" in data && resolve(data.answer), { once: true });
-      worker.postMessage(text);
-    });
-    const record = JSON.parse(await Promise.race([answered, cancelled]));
+    }
+  };
+  waiting.add(progress);
+  try {
+    const record = JSON.parse(await Promise.race([given(), cancelled]));
     if (record.error) throw new RangeError(record.error);
     return record;
   } finally {
-    waiting = null;
-    signal.removeEventListener("abort", stop);
+    waiting.delete(progress);
+    if (signal.aborted && !waiting.size) stop();
   }
 }

@@ -40,55 +40,60 @@ function working(term, view) {
 
 const growing = (kept, name) => (kept[name] === null ? "not whole" : grouped(kept[name]));
 
-const ROWS = [
-  ["Parameters"],
-  ["all", ({ model }) => grouped(model.parameters.total)],
-  ["of the vision tower", ({ model }) => model.parameters.vision && grouped(model.parameters.vision)],
-  ["beside them, for further tokens", ({ model }) => model.parameters.multi_token_prediction && grouped(model.parameters.multi_token_prediction)],
-  ["active, with both tables", ({ model }) => grouped(model.parameters.active.with_embeddings)],
-  ["active, without the input table", ({ model }) => grouped(model.parameters.active.without_input_embedding)],
-  ["active, without either", ({ model }) => grouped(model.parameters.active.without_embeddings)],
-  ["Cache and state, of all sequences"],
-  ["bytes", ({ cache }) => cache && grouped(cache.bytes)],
-  ["GiB", ({ cache }) => cache && gib(cache.bytes)],
-  ["scalars", ({ cache }) => cache && grouped(cache.scalars)],
-  ["Cache and state, of one sequence"],
-  ["scalars a token adds", ({ cache }) => cache && growing(cache, "scalars_per_token")],
-  ["the same once every window is full", ({ cache }) => cache && cache.scalars_per_token_beyond_limits !== cache.scalars_per_token && growing(cache, "scalars_per_token_beyond_limits")],
-  ["scalars a source token adds", ({ cache }) => cache?.scalars_per_source_token && grouped(cache.scalars_per_source_token)],
-  ["fixed state, in scalars", ({ cache }) => cache && grouped(cache.fixed_scalars)],
-  ["term by term", ({ cache, own }) => cache?.terms.length ? make("ul", null, ...cache.terms.map((term) => make("li", null, working(term, own)))) : null],
-  ["FLOPs of one more token"],
-  ["all", ({ flops }) => grouped(flops.per_token.total)],
-  ["weights", ({ flops }) => grouped(flops.per_token.matmul)],
-  ["attention and memory", ({ flops }) => grouped(flops.per_token.attention)],
-  ["FLOPs of the whole sequence"],
-  ["all", ({ flops }) => grouped(flops.per_sequence.total)],
-  ["weights", ({ flops }) => grouped(flops.per_sequence.matmul)],
-  ["attention and memory", ({ flops }) => grouped(flops.per_sequence.attention)],
-  ["training, a token", ({ flops }) => grouped(flops.training_per_token.three_times_forward)],
+const GROUPS = [
+  ["parameters", "Parameters", [
+    ["all", ({ model }) => grouped(model.parameters.total)],
+    ["of the vision tower", ({ model }) => model.parameters.vision && grouped(model.parameters.vision)],
+    ["beside them, for further tokens", ({ model }) => model.parameters.multi_token_prediction && grouped(model.parameters.multi_token_prediction)],
+    ["active, with both tables", ({ model }) => grouped(model.parameters.active.with_embeddings)],
+    ["active, without the input table", ({ model }) => grouped(model.parameters.active.without_input_embedding)],
+    ["active, without either", ({ model }) => grouped(model.parameters.active.without_embeddings)],
+  ]],
+  ["cache", "Cache and state, of all sequences", [
+    ["bytes", ({ cache }) => cache && grouped(cache.bytes)],
+    ["GiB", ({ cache }) => cache && gib(cache.bytes)],
+    ["scalars", ({ cache }) => cache && grouped(cache.scalars)],
+  ]],
+  ["cache", "Cache and state, of one sequence", [
+    ["scalars a token adds", ({ cache }) => cache && growing(cache, "scalars_per_token")],
+    ["the same once every window is full", ({ cache }) => cache && cache.scalars_per_token_beyond_limits !== cache.scalars_per_token && growing(cache, "scalars_per_token_beyond_limits")],
+    ["scalars a source token adds", ({ cache }) => cache?.scalars_per_source_token && grouped(cache.scalars_per_source_token)],
+    ["fixed state, in scalars", ({ cache }) => cache && grouped(cache.fixed_scalars)],
+    ["term by term", ({ cache, own }) => cache?.terms.length ? make("ul", null, ...cache.terms.map((term) => make("li", null, working(term, own)))) : null],
+  ]],
+  ["flops", "FLOPs of one more token", [
+    ["all", ({ flops }) => grouped(flops.per_token.total)],
+    ["weights", ({ flops }) => grouped(flops.per_token.matmul)],
+    ["attention and memory", ({ flops }) => grouped(flops.per_token.attention)],
+  ]],
+  ["flops", "FLOPs of the whole sequence", [
+    ["all", ({ flops }) => grouped(flops.per_sequence.total)],
+    ["weights", ({ flops }) => grouped(flops.per_sequence.matmul)],
+    ["attention and memory", ({ flops }) => grouped(flops.per_sequence.attention)],
+    ["training, a token", ({ flops }) => grouped(flops.training_per_token.three_times_forward)],
+  ]],
 ];
 
-/** The table of `shown`: name, address, model and counts of each. */
-export function table(shown) {
+/** The table of `shown` (name, address, model and counts of each), of the groups with these names. */
+export function table(shown, groups) {
   const heads = shown.map(({ name, address }) =>
     make("th", { scope: "col", class: "ac-number" }, address ? make("a", { href: address }, name) : name),
   );
-  const rows = ROWS.map(([label, value]) => {
-    if (!value) {
-      return make("tr", { class: "ac-live__group" }, make("th", { scope: "rowgroup", colspan: shown.length + 1 }, label));
-    }
-    const cells = shown.map(value);
-    if (cells.every((cell) => !cell)) return null;
-    return make(
-      "tr",
-      null,
-      make("th", { scope: "row" }, label),
-      ...cells.map((cell) => make("td", { class: cell instanceof Node ? "ac-live__terms" : "ac-number" }, cell || "–")),
-    );
+  const bodies = GROUPS.filter(([group]) => groups.includes(group)).flatMap(([, heading, lines]) => {
+    const kept = lines
+      .map(([label, value]) => [label, shown.map(value)])
+      .filter(([, cells]) => cells.some(Boolean))
+      .map(([label, cells]) =>
+        make(
+          "tr",
+          null,
+          make("th", { scope: "row" }, label),
+          ...cells.map((cell) => make("td", { class: cell instanceof Node ? "ac-live__terms" : "ac-number" }, cell || "–")),
+        ),
+      );
+    const above = make("tr", { class: "ac-live__group" }, make("th", { scope: "rowgroup", colspan: shown.length + 1 }, heading));
+    return kept.length ? [make("tbody", null, above, ...kept)] : [];
   });
-  // A heading whose rows are all left out is left out too.
-  const kept = rows.filter((row, place) => row && !(row.className && !rows.slice(place + 1).some((next, further) => next && !next.className && rows.slice(place + 1, place + 1 + further).every((between) => !between?.className))));
   return make(
     "div",
     { class: "ac-table", role: "region", tabindex: "0", "aria-label": "The ledger" },
@@ -97,7 +102,7 @@ export function table(shown) {
       { class: "ac-paper" },
       make("caption", { class: "ac-unseen" }, "The ledger"),
       make("thead", null, make("tr", null, make("td"), ...heads)),
-      make("tbody", null, ...kept),
+      ...bodies,
     ),
   );
 }

@@ -34,6 +34,6 @@ loading.then(
   () => self.postMessage({ ready: true }),
   (reason) => self.postMessage({ failed: `Python could not be loaded: ${reason.message}` }),
 );
-self.addEventListener("message", async ({ data }) => {
-  self.postMessage({ answer: (await loading).answer(data) });
+self.addEventListener("message", async ({ data: { number, text } }) => {
+  self.postMessage({ number, answer: (await loading).answer(text) });
 });
