@@ -7,6 +7,7 @@ import pytest
 
 from archcards import controls, mechanisms
 from archcards.evidence.sources import read_names
+from archcards.evidence.yaml_lines import read_yaml
 from archcards.plugin.markup import plain_text
 from archcards.plugin.rosetta import FILE, Rosetta, public_names
 
@@ -60,6 +61,15 @@ def test_every_entry_of_the_site_points_to_a_line_of_a_release_or_to_a_commit(si
         line = re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w.]+/[\w./-]+\.py#L\d+", entry.address)
         commit = re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/blob/[0-9a-f]{40}/[\w./-]+", entry.address)
         assert line or commit, entry.address
+
+
+def test_the_releases_are_those_that_the_mechanisms_are_compared_with(site):
+    """After an update, the entries of that library have to be read again."""
+    compared = (DOCS.parent / "requirements-oracles.txt").read_text("utf-8")
+    pins = {name: f"v{version}" for name, version in re.findall(r"^([\w-]+)==([\d.]+)$", compared, re.M)}
+    libraries = read_yaml((DOCS / FILE).read_text("utf-8")).plain()["libraries"]
+    for library, package in (("PyTorch", "torch"), ("Transformers", "transformers"), ("fla", "fla-core")):
+        assert libraries[library]["release"] == pins[package]
 
 
 def test_every_name_speaks_of_pytorch_or_of_a_counterpart(site):
