@@ -1,12 +1,13 @@
 """Every bundled model against integers that were counted elsewhere."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
 from archcards.ledger import bundled, bundled_names, cache, parameters, read_config
-from archcards.ledger.bundled import bundled_config
+from archcards.ledger.bundled import bundled_config, provenance
 
 ROWS = list(
     csv.DictReader(
@@ -119,9 +120,31 @@ def test_blank_cells(row):
 
 
 def test_a_mapping_and_a_file_read_the_same(tmp_path):
-    import json
-
     config = bundled_config("gpt-oss-120b")
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     assert read_config(path) == read_config(str(tmp_path)) == read_config(config)
+
+
+# What the transformers library (5.24) gives each configuration class where nothing is said, without
+# fields of training and sampling.
+DEFAULTS = json.loads(Path(__file__).with_name("library_defaults.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_what_agrees_with_the_librarys_defaults_says_so(name):
+    ours, theirs = bundled(name), read_config(DEFAULTS[name]["config"])
+    # The defaults name no prediction module; those of the bundled files stand beside the total.
+    assert parameters(ours)._replace(multi_token_prediction=0) == parameters(theirs)._replace(
+        multi_token_prediction=0
+    )
+    for context in (1, 10_000, 10**6):
+        assert cache(ours, context) == cache(theirs, context)
+    assert DEFAULTS[name]["class"] in provenance(name)["agrees with"]
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_every_model_says_where_its_fields_come_from(name):
+    known = provenance(name)
+    assert known["repository"] == f"https://huggingface.co/{name}"
+    assert ("defaults of" in known.get("agrees with", "")) == (name in DEFAULTS)

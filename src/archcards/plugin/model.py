@@ -85,6 +85,8 @@ class Model:
             return self.parameters.components[rest]
         if name == "scalars_per_token":
             return self.cache(1).scalars_per_token
+        if name == "with_prediction":
+            return self.parameters.total + self.parameters.multi_token_prediction
         if name == "without_embeddings":
             counted = self.parameters
             return counted.text - counted.input_embedding - (0 if counted.tied else counted.output_embedding)

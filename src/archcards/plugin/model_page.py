@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from html import escape
 
 from archcards.ledger import cache
@@ -231,12 +232,10 @@ def _origin(model: Model) -> str:
     digest = hashlib.sha256(json.dumps(model.config, sort_keys=True).encode()).hexdigest()
     rows = [
         ("published as", model.name),
-        *((str(key).replace("_", " "), str(value)) for key, value in known.items()),
+        *known.items(),
         ("SHA-256 of its fields, sorted", digest),
     ]
-    listed = "".join(
-        f"<dt>{escape(name)}</dt><dd>{_linked(value)}</dd>" for name, value in rows
-    )
+    listed = "".join(f"<dt>{name}</dt><dd>{_linked(value)}</dd>" for name, value in rows)
     shown = escape(json.dumps(model.config, indent=2), quote=False)
     return (
         f'<div data-search-exclude><dl class="ac-glance">{listed}</dl>'
@@ -246,5 +245,6 @@ def _origin(model: Model) -> str:
 
 
 def _linked(value: str) -> str:
-    shown = escape(value)
-    return f'<a href="{shown}">{shown}</a>' if value.startswith("https://") else f"<code>{shown}</code>"
+    """A name or a digest as code, a sentence as text; addresses lead where they say."""
+    shown = re.sub(r"https://\S+?(?=,?(?:\s|$))", r'<a href="\g<0>">\g<0></a>', escape(value))
+    return shown if " " in value or "<a" in shown else f"<code>{shown}</code>"

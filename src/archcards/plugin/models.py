@@ -31,6 +31,8 @@ _PLACE = re.compile(r'<div data-ac="(?P<what>[a-z-]+)"(?: data-of="(?P<of>[^"]*)
 
 _QUANTITIES = {
     "total": "all parameters",
+    "with_prediction": "all parameters, with the modules for further tokens",
+    "multi_token_prediction": "the modules for further tokens",
     "text": "the text model",
     "vision": "the vision tower and its projector",
     "input_embedding": "the input table",
@@ -174,13 +176,17 @@ class Models:
             mark = "equal" if same else "not equal"
             title = f'<a href="{escape(source.url)}">{escape(source.title)}</a>, {escape(quote.where)}'
             rows.append(
-                f'<tr><th scope="row">{title}</th><td class="ac-number">{escape(str(quote.value))} '
+                f'<tr><th scope="row">{title}</th><td class="ac-number">{_printed(quote.value)} '
                 f'{escape(quote.unit or "")}</td><td class="ac-number">{counted:,}</td>'
                 f"<td>{escape(_quantity_words(figure.quantity))}</td>"
                 f'<td class="ac-{"same" if same else "other"}">{mark}</td><td>{escape(figure.note)}</td></tr>'
             )
         columns = ("printed in", "printed", "computed", "counted as", "to the digits printed", "why")
         return table("Published figures beside the computed ones", columns, rows)
+
+
+def _printed(value: int | float | str) -> str:
+    return f"{value:,}" if isinstance(value, int) else escape(str(value))
 
 
 def _quantity_words(name: str) -> str:
