@@ -38,7 +38,7 @@ class Ratio(NamedTuple):
         return self.slow / self.fast
 
 
-def seconds(function: Callable, repeats: int = 3):
+def seconds(function: Callable, repeats: int = 5):
     """The least wall-clock time of a few runs, and the last result."""
     best, result = float("inf"), None
     for _ in range(repeats):
@@ -71,7 +71,7 @@ def chunked_delta_rule() -> Iterator[Ratio]:
     for name, log_decay in decays.items():
         form = {"log_decay": log_decay}
         slow, (expected, _) = seconds(lambda f=form: delta_rule(query, key, value, beta, **f))
-        form = form | {"form": "chunked", "chunk": width}
+        form = form | {"form": "chunked"}
         fast, (actual, _) = seconds(lambda f=form: delta_rule(query, key, value, beta, **f))
         np.testing.assert_allclose(actual, expected, atol=1e-9)
         yield Ratio(f"delta rule, {name}: recurrence / chunked", slow, fast, "s")

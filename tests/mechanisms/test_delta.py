@@ -88,6 +88,53 @@ def test_the_chunk_never_matters(seed, kind, chunk):
     close(chunked, delta_rule(**arrays, scale=0.5))
 
 
+@pytest.mark.parametrize("kind", ["none", "step", "channel"])
+@pytest.mark.parametrize("chunk", [16, 32, 100, 256, 300, 1000])
+def test_chunks_that_are_prepared_together_or_not(kind, chunk):
+    arrays = case(3, 611, kind, 2, key=4, value=3)
+    close(delta_rule(**arrays, form="chunked", chunk=chunk), delta_rule(**arrays))
+
+
+@pytest.mark.parametrize("at", [0, 1, 15, 16, 17, 31])
+@pytest.mark.parametrize("channel", [None, 0, 2])
+def test_one_step_of_a_chunk_forgets(at, channel):
+    """All of it, or one channel of it, between steps that keep nearly everything."""
+    arrays = case(11, 40, "none", key=4)
+    log_decay = np.full((40, 4), -1e-3)
+    log_decay[at, slice(None) if channel is None else channel] = -math.inf
+    close(delta_rule(**arrays, log_decay=log_decay, form="chunked"), delta_rule(**arrays, log_decay=log_decay))
+    if channel is None:
+        per_step = delta_rule(**arrays, log_decay=log_decay[:, 0], form="chunked")
+        close(per_step, delta_rule(**arrays, log_decay=log_decay))
+        after = {name: array if name == "state" else array[at:] for name, array in arrays.items()}
+        after["state"] = np.zeros_like(after["state"])
+        rest = delta_rule(**after, log_decay=log_decay[at:], form="chunked")
+        close((per_step[0][at:], per_step[1]), rest)
+
+
+def test_some_channels_keep_all_and_some_nothing():
+    """Each channel then has a decay of its own from any step to any other."""
+    arrays = case(12, 70, "none", key=5)
+    log_decay = np.tile([0.0, -math.inf, -200.0, -1e-3, -5.0], (70, 1))
+    log_decay[33] = log_decay[33, ::-1]
+    close(delta_rule(**arrays, log_decay=log_decay, form="chunked"), by_transitions(**arrays, log_decay=log_decay))
+
+
+@pytest.mark.parametrize("kind", ["none", "step", "channel"])
+@pytest.mark.parametrize("form", FORMS)
+def test_integers_are_numbers(kind, form):
+    generator = np.random.default_rng(13)
+    shapes = {"query": (40, 3), "key": (40, 3), "value": (40, 2), "beta": (40,), "state": (3, 2)}
+    if kind != "none":
+        shapes["log_decay"] = (40, 3)[: None if kind == "channel" else 1]
+    arrays = {name: generator.integers(0, 2, size=shape) for name, shape in shapes.items()}
+    if kind != "none":
+        arrays["log_decay"] *= -1
+    arrays["key"][:, 1:] = 0  # a key is a unit vector or nothing, so nothing grows
+    floats = {name: array.astype(float) for name, array in arrays.items()}
+    close(delta_rule(**arrays, form=form, chunk=16), by_transitions(**floats))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("log_decay", [0.0, -math.inf, -200.0, -1e300, -1e-300])
 @pytest.mark.parametrize("shape", [(70,), (70, 4)])

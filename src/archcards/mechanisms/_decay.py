@@ -1,10 +1,14 @@
-"""What the recurrent mechanisms share: decay between two steps, and the reading of a chunk.
+"""What the recurrent mechanisms share: decay between two steps, and chunks of steps.
 
-The decay from step j to step i is the exponential of the *sum* of the log-decays in between. It is
-never a quotient of cumulative products, nor a difference of cumulative sums: where a step forgets
-everything (log-decay of minus infinity) those are 0/0 and infinity minus infinity, and where decay
-is strong one factor overflows. Sums of numbers that are all at most zero do neither.
+The decay from step j to step i is the exponential of the *sum* of the log-decays in between, or the
+product of the decays. It is never a quotient of cumulative products, nor a difference of cumulative
+sums: where a step forgets everything (log-decay of minus infinity) those are 0/0 and infinity minus
+infinity, and where decay is strong one factor overflows. Sums of numbers that are all at most zero
+do neither, nor do products of numbers from 0 to 1.
 """
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from einops import rearrange
@@ -13,6 +17,10 @@ from numpy import ndarray
 from ._checks import leading_within, real_array
 
 __all__: list[str] = []
+
+# Steps whose chunks are prepared together: enough to share the cost of each call, and few enough
+# that for some heads all that is prepared stays in the processor's cache until it is read.
+SPAN = 256
 
 
 def log_decays(log_decay, leading: tuple[int, ...], time: int, width: int) -> ndarray | None:
@@ -81,37 +89,98 @@ def decay_to_end(log_decay: ndarray) -> ndarray:
     return np.exp(np.cumsum(later[..., ::-1, :], axis=-2)[..., ::-1, :])
 
 
-def decayed_scores(left: ndarray, right: ndarray, log_decay: ndarray | None) -> ndarray:
-    """Score each step i against the steps j ≤ i: Σ_c left[i, c] right[j, c] decay[j→i, c].
+class Between(NamedTuple):
+    """What happens between the steps of each chunk, for several arrays of rows that read."""
 
-    One decay per step multiplies the whole score. One per channel stays inside the sum, and the
-    split e^Gᵢ · e^−Gⱼ overflows. So blocks of 2, 4, 8, ... steps are halved, and where
-    j < middle ≤ i the decay is split at the middle, into two factors that are both at most 1.
+    scores: Sequence[ndarray]  # of each row i with the keys j ≤ i, decayed from j to i
+    from_start: Sequence[ndarray]  # the rows, decayed from the start of the chunk
+    to_end: ndarray  # the keys, decayed to the end of the chunk
+    kept: ndarray | None  # the decay over the whole chunk, (..., channel, 1); none if it is 1
+
+
+def between_steps(rows: Sequence[ndarray], key: ndarray, log_decay: ndarray | None) -> Between:
+    """Score each row i of a chunk with the keys j ≤ i: Σ_c row[i, c] key[j, c] decay[j→i, c].
+
+    Without decay, or with one per step, which multiplies the whole score, that is one product of
+    matrices.
     """
     if log_decay is None:
-        return np.tril(left @ right.mT)
-    if log_decay.shape[-1] == 1:
-        return (left @ right.mT) * np.exp(segment_sums(log_decay[..., 0]))
-    steps = left.shape[-2]
-    size = power_of_two(steps)
-    widths = (0, size - steps), (0, 0)
-    left, right, log_decay = (
-        np.pad(x, ((0, 0),) * (x.ndim - 2) + widths) for x in (left, right, log_decay)
+        return Between([np.tril(row @ key.mT) for row in rows], rows, key, None)
+    if log_decay.shape[-1] != 1:
+        return _between_channels(rows, key, log_decay)
+    decay = np.exp(segment_sums(log_decay[..., 0]))
+    start = decay_from_start(log_decay)
+    return Between(
+        [(row @ key.mT) * decay for row in rows],
+        [row * start for row in rows],
+        key * decay_to_end(log_decay),
+        start[..., -1:, :],
     )
-    own = np.sum(left * right, axis=-1)
-    leading = np.broadcast_shapes(own.shape[:-1], log_decay.shape[:-2])
-    scores = np.zeros((*leading, size, size))
+
+
+def _between_channels(rows, key, log_decay):
+    """Do the same with one decay per channel, which stays inside the sum.
+
+    Its split at the start of the chunk, e^Gᵢ · e^−Gⱼ, overflows. So blocks of 1, 2, 4, ... steps
+    are joined in pairs. Rows are kept decayed from the start of their block, keys to its end: where
+    j is in the earlier block and i in the later, the product of the two is split at the border,
+    and both factors are at most 1.
+    """
+    steps = key.shape[-2]
+    size = power_of_two(steps)
+    arrays = (_padded(x, size) for x in (*rows, key, log_decay))
+    *rows, key, log_decay = np.broadcast_arrays(*arrays)
+    row, decay = np.stack(rows), np.exp(log_decay)
+    own = np.sum(row * key, axis=-1)
+    row, key = row * decay, key.copy()
+    scores = np.zeros((*row.shape[:-1], size))
     np.einsum("...ii->...i", scores)[...] = own
-    half = 1
+    kept, half = decay[..., None, :], 1
     while half < size:
-        in_blocks = "... (block step) channel -> ... block step channel"
-        q, k, g = (rearrange(x, in_blocks, step=2 * half) for x in (left, right, log_decay))
-        early, late = np.s_[..., :half, :], np.s_[..., half:, :]
-        to_read, from_write = decay_from_start(g[late]), decay_to_end(g[early])
-        square = (q[late] * to_read) @ (k[early] * from_write).mT
-        diagonal_blocks(scores, 2 * half)[..., half:, :half] = square
-        half *= 2
-    return scores[..., :steps, :steps]
+        in_pairs = "... (pair block step) channel -> block ... pair step channel"
+        (_, later), (earlier, _) = (rearrange(x, in_pairs, block=2, step=half) for x in (row, key))
+        diagonal_blocks(scores, 2 * half)[..., half:, :half] = later @ earlier.mT
+        first, second = kept[..., ::2, :, :], kept[..., 1::2, :, :]
+        later *= first
+        earlier *= second
+        kept, half = first * second, 2 * half
+    rows, key = row[..., :steps, :], key[..., :steps, :]
+    return Between(scores[..., :steps, :steps], rows, key, kept[..., 0, :, :].mT)
+
+
+def in_chunks(rule: Callable, arrays: Sequence[ndarray | None], memory: ndarray, chunk: int):
+    """Run a rule over (..., time, feature) with its arrays cut to (..., chunk, step, feature).
+
+    Steps of zeros fill the last chunk: they decay nothing and write nothing.
+    """
+    time = arrays[0].shape[-2]
+    chunk = max(1, min(chunk, time))
+    span = max(1, SPAN // chunk) * chunk
+    cut = "... (chunk step) feature -> ... chunk step feature"
+    output = np.empty((*memory.shape[:-2], time, memory.shape[-1]))
+    for start in range(0, time, span):
+        end = min(start + span, time)
+        size = -(-(end - start) // chunk) * chunk
+        chunks = (
+            None if x is None else rearrange(_padded(x[..., start:end, :], size), cut, step=chunk)
+            for x in arrays
+        )
+        read, memory = rule(*chunks, memory)
+        read = rearrange(read, "... chunk step feature -> ... (chunk step) feature")
+        output[..., start:end, :] = read[..., : end - start, :]
+    return output, memory
+
+
+def _padded(array, steps):
+    missing = steps - array.shape[-2]
+    if not missing:
+        return array
+    return np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, missing), (0, 0)])
+
+
+def keep(memory: ndarray, kept: ndarray | None, chunk) -> ndarray:
+    """Let a memory decay over a chunk."""
+    return memory if kept is None else kept[chunk] * memory
 
 
 def power_of_two(steps: int) -> int:
@@ -123,27 +192,3 @@ def diagonal_blocks(matrix: ndarray, size: int) -> ndarray:
     """View the square blocks on the diagonal, (..., block, row, column)."""
     blocks = rearrange(matrix, "... (p i) (q j) -> ... p i q j", i=size, j=size)
     return np.einsum("...pipj->...pij", blocks)
-
-
-def read_chunk(
-    scores: ndarray,
-    query: ndarray,
-    key: ndarray,
-    writes: ndarray,
-    log_decay: ndarray | None,
-    memory: ndarray,
-) -> tuple[ndarray, ndarray]:
-    """Read and write a memory $S$ in one chunk of steps whose writes $U$ are known.
-
-    $$O = (Q \\odot D_0)\\, S + \\text{scores}\\; U, \\qquad
-    S' = \\text{diag}(d)\\, S + (K \\odot D_1)^\\top U$$
-
-    where $D_0$ decays from the start of the chunk to each step, $D_1$ from each step to its end,
-    and $d$ over the whole chunk.
-    """
-    if log_decay is None:
-        return query @ memory + scores @ writes, memory + key.mT @ writes
-    from_start = decay_from_start(log_decay)
-    output = (query * from_start) @ memory + scores @ writes
-    kept = from_start[..., -1, :, None] * memory
-    return output, kept + (key * decay_to_end(log_decay)).mT @ writes

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from ._checks import broadcast_leading, integer, one_of, real_array, real_number, same_size
-from ._decay import decayed_scores, log_decays, read_chunk
+from ._decay import between_steps, in_chunks, keep, log_decays
 
 __all__ = ["elu_plus_one", "linear_attention"]
 
@@ -113,7 +113,8 @@ def linear_attention(
         output, memory = _recurrent(query, key, value, log_decay, memory)
     else:
         chunk = max(time, 1) if form == "parallel" else chunk
-        output, memory = _chunked(query, key, value, log_decay, memory, chunk)
+        arrays = query, key, value, log_decay
+        output, memory = in_chunks(_chunks, arrays, memory, chunk)
     if not normalise:
         return scale * output, memory
     mass = output[..., -1:]
@@ -133,14 +134,15 @@ def _recurrent(query, key, value, log_decay, memory):
     return output, memory
 
 
-def _chunked(query, key, value, log_decay, memory, chunk):
-    time = key.shape[-2]
-    output = np.empty((*memory.shape[:-2], time, memory.shape[-1]))
-    for start in range(0, time, chunk):
-        steps = np.s_[..., start : start + chunk, :]
-        q, k, v = query[steps], key[steps], value[steps]
-        decay = None if log_decay is None else log_decay[steps]
-        output[steps], memory = read_chunk(decayed_scores(q, k, decay), q, k, v, decay, memory)
+def _chunks(query, key, value, log_decay, memory):
+    """Run over chunks of steps; only what is in the loop depends on the memory."""
+    (scores,), (read,), write, kept = between_steps((query,), key, log_decay)
+    output = np.empty((*memory.shape[:-2], *value.shape[-3:]))
+    output[...] = scores @ value
+    for c in range(value.shape[-3]):
+        chunk = np.s_[..., c, :, :]
+        output[chunk] += read[chunk] @ memory
+        memory = keep(memory, kept, chunk) + write[chunk].mT @ value[chunk]
     return output, memory
 
 
