@@ -13,6 +13,7 @@ from archcards.mechanisms import (
     Llama3,
     LongRoPE,
     ParametricLaw,
+    Proportional,
     Routing,
     YaRN,
     latent_attention,
@@ -149,6 +150,8 @@ CASES = {
         "Llama 3's ramp reversed": scaled(Llama3(8.0, 1.0, 4.0, 8192)),
         "Llama 3 without its ramp": scaled(Llama3(8.0, 1.0, 4.0, 64)),
         "LongRoPE's lists exchanged": scaled(LongRoPE((1.0, 1.5), (3.0, 9.0), 64, 32.0), dim=4),
+        "proportional type's exponent over the rotated width": scaled(Proportional(0.5)),
+        "proportional type turns the slow pairs": scaled(Proportional(0.25)),
     },
     "alibi_slopes": {
         "one geometric sequence for every count": lambda f: f(12),

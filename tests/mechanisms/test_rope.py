@@ -16,6 +16,7 @@ from archcards.mechanisms import (
     Linear,
     Llama3,
     LongRoPE,
+    Proportional,
     YaRN,
     alibi_slopes,
     rope_frequencies,
@@ -230,6 +231,31 @@ def test_longrope_switches_lists_beyond_the_trained_length():
     ).attention_factor == 1  # fmt: skip
 
 
+@pytest.mark.parametrize("share, turned", [(0.0, 0), (0.25, 2), (0.3, 2), (0.5, 4), (1.0, 8)])
+def test_proportional_turns_the_first_pairs_of_the_whole_head(share, turned):
+    found = rope_frequencies(16, base=100.0, scaling=Proportional(share, 2.0))
+    close(found.inverse, [100 ** (-2 * i / 16) / 2 if i < turned else 0 for i in range(8)])
+    assert found.rotary_dim == 16 and found.attention_factor == 1
+    x = np.arange(1.0, 33.0).reshape(2, 16)
+    rotated = rotate(x, [3, 700], found)
+    still = [i for i in range(16) if i % 8 >= turned]  # both channels of a pair
+    np.testing.assert_array_equal(rotated[:, still], x[:, still])
+    close(np.linalg.norm(rotated, axis=-1), np.linalg.norm(x, axis=-1))
+    if share == 1:
+        close(found.inverse, rope_frequencies(16, base=100.0, scaling=Linear(2.0)).inverse)
+
+
+def test_proportional_is_not_a_narrower_rotation():
+    """With a quarter turned, pairs are half a head apart and frequencies those of the whole head."""
+    x = np.zeros((1, 16))
+    x[0, 1] = 1.0
+    whole = rotate(x, [1], rope_frequencies(16, scaling=Proportional(0.25)))
+    narrow = rotate(x, [1], rope_frequencies(4))
+    assert np.flatnonzero(whole).tolist() == [1, 9]
+    assert np.flatnonzero(narrow).tolist() == [1, 3]
+    assert whole[0, 9] == pytest.approx(np.sin(10_000 ** (-2 / 16)), rel=1e-12)
+
+
 @pytest.mark.parametrize("heads", [1, 2, 8, 16])
 def test_alibi_slopes_of_a_power_of_two(heads):
     close(alibi_slopes(heads), [2 ** (-8 * (j + 1) / heads) for j in range(heads)])
@@ -277,6 +303,8 @@ def test_alibi_slopes_of_other_counts_borrow_from_the_power_above():
         (lambda: LongRoPE((1.0,), (1.0,), 8, 0.5), "factor must be a finite number at least 1"),
         (lambda: rope_frequencies(4, scaling=LongRoPE((1.0,), (1.0, 1.0), 8, 2.0)),
          "short_factor must have one number for each of the 2 pairs, got 1"),
+        (lambda: Proportional(1.5), "share must be a finite number at least 0 and at most 1, got 1.5"),
+        (lambda: Proportional(0.5, 0.5), "factor must be a finite number at least 1, got 0.5"),
         (lambda: rotate([[1.0]], [0], rope_frequencies(2)),
          "x must have at least the 2 channels that are rotated, got 1"),
         (lambda: rotate(np.zeros((2, 2)), [0], rope_frequencies(2)),

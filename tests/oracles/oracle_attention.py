@@ -235,3 +235,33 @@ def test_chunk_function(queries, keys=None, *, chunk, offset=None):
     i, j = grid(queries, keys, offset)
     overlay = masking_utils.chunked_overlay(chunk, torch.zeros(1, dtype=torch.int64))
     return overlay(0, 0, i, j) & masking_utils.causal_mask_function(0, 0, i, j)
+
+
+def given(mask):
+    """A mask as the function of positions that Transformers combines."""
+    return lambda batch, head, i, j: mask[i - (mask.shape[1] - mask.shape[0]), j]
+
+
+@oracle("with_sinks", "transformers.masking_utils.or_masks", TRANSFORMERS)
+def test_sinks(mask, count):
+    first = masking_utils.and_masks(masking_utils.causal_mask_function, lambda b, h, i, j: j < count)
+    return masking_utils.or_masks(given(mask), first)(0, 0, *grid(*mask.shape, None))
+
+
+@oracle("with_global", "transformers.masking_utils.or_masks", TRANSFORMERS)
+def test_global(mask, tokens, *, causal=True):
+    tokens = torch.as_tensor(tokens, dtype=torch.int64)
+    ways = (
+        given(mask),
+        lambda b, h, i, j: torch.isin(i, tokens) & (j >= 0),
+        lambda b, h, i, j: torch.isin(j, tokens) & (i >= 0),
+    )
+    found = masking_utils.or_masks(*ways)
+    if causal:
+        found = masking_utils.and_masks(masking_utils.causal_mask_function, found)
+    return found(0, 0, *grid(*mask.shape, None))
+
+
+@oracle("edges", "torch.count_nonzero", TORCH)
+def test_edges(mask):
+    return torch.count_nonzero(mask)

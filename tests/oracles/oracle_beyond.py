@@ -115,6 +115,20 @@ def _residual(target, draft):
     return test_verify.implementation(two, draft[None], token, torch.ones(1))[1]
 
 
+@oracle("sequence_length", VIT, TRANSFORMERS)
+def test_sequence_length(image, patch, class_token=True):
+    config = ViTConfig(image_size=pair(image), patch_size=pair(patch), num_channels=1, hidden_size=2)
+    return ViTEmbeddings(config).position_embeddings.shape[1] - (not class_token)
+
+
+@oracle("expected_tokens", "scipy.stats.geom", SCIPY, arrays="numpy")
+def test_expected_tokens(acceptance, lookahead):
+    """The mean of a geometric variable that is cut off: the sum of its chances to be larger."""
+    if acceptance == 1:
+        raise NotImplementedError("its variable ends with certainty")
+    return scipy.stats.geom.sf(np.arange(lookahead + 1), 1 - acceptance).sum()
+
+
 # Fits
 
 

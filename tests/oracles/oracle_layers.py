@@ -6,10 +6,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from comparison import oracle
-from packages import TORCH, TRANSFORMERS
-from transformers import SwitchTransformersConfig
+from packages import FLA, TORCH, TRANSFORMERS, naive
+from transformers import DeepseekV4Config, SwitchTransformersConfig
 from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2TopkRouter
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter
+from transformers.models.deepseek_v4.modeling_deepseek_v4 import (
+    DeepseekV4DecoderLayer,
+    DeepseekV4HyperConnection,
+)
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssTopKRouter
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 from transformers.models.mixtral.modeling_mixtral import MixtralExperts, MixtralTopKRouter
@@ -175,3 +179,71 @@ def test_qk_norm(query, key, query_weight=None, key_weight=None, eps=1e-6):
         F.rms_norm(x, x.shape[-1:], weight, eps)
         for x, weight in ((query, query_weight), (key, key_weight))
     )
+
+
+# Hyper-connections
+
+
+@oracle("sinkhorn", "fla.ops.utils.sinkhorn.naive.naive_sinkhorn", FLA)
+def test_sinkhorn(logits, *, iterations=20):
+    return naive("utils/sinkhorn").naive_sinkhorn(logits, iterations)
+
+
+def connection(count, channels, eps=1e-6, iterations=20):
+    """Its epsilon in each division is left out; its matrix has the streams that give in its rows."""
+    config = DeepseekV4Config(
+        hc_mult=count, hidden_size=channels, hc_sinkhorn_iters=iterations, hc_eps=0.0, rms_norm_eps=eps
+    )
+    return DeepseekV4HyperConnection(config)
+
+
+HYPER = PLACE.format("deepseek_v4") + "DeepseekV4HyperConnection"
+
+
+@oracle("sinkhorn", HYPER, TRANSFORMERS)
+def test_transformers_sinkhorn(logits, *, iterations=20):
+    """It normalises within the computation of coefficients, whose other logits are zero here."""
+    count = logits.shape[-1]
+
+    def one(square):
+        made = connection(count, 1, iterations=iterations)
+        made.fn.data = torch.zeros(count * (2 + count), count)
+        made.base.data = torch.cat([torch.zeros(2 * count), square.T.flatten()])
+        made.scale.data = torch.ones(3)
+        return made(torch.ones(1, 1, count, 1))[1][0, 0].T
+
+    many = logits.reshape(-1, count, count)
+    return torch.stack([one(square) for square in many]).reshape(logits.shape)
+
+
+@oracle("hyper_coefficients", HYPER, TRANSFORMERS)
+def test_hyper_coefficients(streams, weight, bias, scale, *, iterations=20, eps=1e-6):
+    """It uses the weights that read itself; they are found from what it read."""
+    count, channels = streams.shape[-2:]
+    made = connection(count, channels, eps, iterations)
+
+    def turned(logits):  # the logits of the mixing matrix in its order
+        own, mixing = logits[..., : 2 * count], logits[..., 2 * count :]
+        mixing = mixing.unflatten(-1, (count, count)).transpose(-1, -2).flatten(-2)
+        return torch.cat([own, mixing], dim=-1)
+
+    made.fn.data, made.base.data, made.scale.data = turned(weight).T, turned(bias), scale
+    write, mixing, collapsed = made(streams[None])
+    read = torch.linalg.lstsq(streams.transpose(-1, -2), collapsed[0, ..., None]).solution[..., 0]
+    return mixing[0].transpose(-1, -2), read, write[0]
+
+
+@oracle("hyper_connection", PLACE.format("deepseek_v4") + "DeepseekV4DecoderLayer", TRANSFORMERS)
+def test_hyper_connection(streams, sublayer, *, mixing, read, write):
+    """The layer, with the sublayer for its attention and a second connection that does nothing."""
+    time, count, _ = streams.shape
+    given = mixing.T.expand(1, time, count, count)
+    read = torch.einsum("s,tsc->tc", read, streams)[None]
+    nothing = torch.zeros(1, time, count), torch.eye(count), streams[None, :, 0]
+    layer = DeepseekV4DecoderLayer.__new__(DeepseekV4DecoderLayer)
+    torch.nn.Module.__init__(layer)
+    layer.attn_hc = lambda x: (write.expand(1, time, count), given, read)
+    layer.self_attn = lambda x: (torch.as_tensor(sublayer(x.numpy())), None)
+    layer.ffn_hc, layer.mlp = lambda x: nothing, lambda x, input_ids: x
+    layer.input_layernorm = layer.post_attention_layernorm = lambda x: x
+    return layer.forward(streams[None])[0]

@@ -47,6 +47,9 @@ def parameters(scaling):
             return {"rope_type": "longrope"} | {
                 n: list(v) if isinstance(v, tuple) else v for n, v in found.items()
             }
+        case mechanisms.Proportional():
+            found = {"partial_rotary_factor": scaling.share, "factor": scaling.factor}
+            return {"rope_type": "proportional"} | found
     raise NotImplementedError("it has no such scaling")
 
 

@@ -1,12 +1,14 @@
 """Linear attention, the delta family and state spaces against fla-core, Transformers and PyTorch."""
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from comparison import oracle
 from packages import FLA, TORCH, TRANSFORMERS, naive
-from transformers.models.mamba.modeling_mamba import mamba_selective_scan
+from transformers import DynamicCache, Mamba2Config, MambaConfig
+from transformers.models.mamba.modeling_mamba import MambaMixer, mamba_selective_scan
 from transformers.models.mamba.modeling_mamba import causal_conv1d_fn as transformers_convolution
-from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated, mamba2_chunk_scan
+from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer, MambaRMSNormGated, mamba2_chunk_scan
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen
 
 delta, gated, kimi = naive("delta_rule"), naive("gated_delta_rule"), naive("kda")
@@ -217,3 +219,62 @@ def test_gated_norm(y, z, weight=None, groups=1):
     norm = MambaRMSNormGated(y.shape[-1], y.shape[-1] // groups, eps=1e-5)
     norm.weight.data = torch.ones(y.shape[-1]) if weight is None else weight
     return norm(y, z)
+
+
+# The blocks
+
+
+def put(parameter, array):
+    parameter.data = torch.as_tensor(np.asarray(array)).reshape(parameter.shape)
+
+
+def run_block(mixer, config, x, weights, cache, turn):
+    """A block of Transformers with our weights, and its cache, whose states may lie otherwise."""
+    put(mixer.in_proj.weight, weights.input.T)
+    put(mixer.conv1d.weight, weights.convolution)
+    put(mixer.conv1d.bias, weights.convolution_bias)
+    put(mixer.A_log, weights.A_log)
+    put(mixer.D, weights.D)
+    put(mixer.out_proj.weight, weights.output.T)
+    held = DynamicCache(config=config)
+    if cache is not None:
+        # It keeps as many inputs as the convolution is wide, of which the first is never used.
+        past = torch.as_tensor(cache.inputs).transpose(1, 2)
+        held.update_conv_state(F.pad(past, (1, 0)), 0)
+        held.update_recurrent_state(turn(torch.as_tensor(cache.state)), 0)
+    output = mixer.eval()(x, cache=held)
+    inputs = held.layers[0].conv_states[0][..., 1:].transpose(1, 2)
+    return output, inputs, turn(held.layers[0].recurrent_states[0])
+
+
+@oracle("mamba_block", MAMBA + "MambaMixer", TRANSFORMERS)
+def test_mamba_block(x, weights, cache=None):
+    if cache is not None and x.shape[1] > 1:
+        raise NotImplementedError("it goes on from a past one step at a time")
+    (rank, inner), N = weights.dt.shape, weights.A_log.shape[1]
+    config = MambaConfig(
+        hidden_size=x.shape[-1], intermediate_size=inner, state_size=N, time_step_rank=rank,
+        conv_kernel=weights.convolution.shape[1], num_hidden_layers=1,
+    )  # fmt: skip
+    config.intermediate_size = inner
+    mixer = MambaMixer(config, layer_idx=0)
+    put(mixer.x_proj.weight, weights.selection.T)
+    put(mixer.dt_proj.weight, weights.dt.T)
+    put(mixer.dt_proj.bias, weights.dt_bias)
+    return run_block(mixer, config, x, weights, cache, lambda state: state)
+
+
+@oracle("mamba2_block", MAMBA2 + "Mamba2Mixer", TRANSFORMERS)
+def test_mamba2_block(x, weights, cache=None, dt_limit=(0.0, float("inf")), eps=1e-5):
+    heads, inner = weights.A_log.size, weights.norm.size
+    channels, width = weights.convolution.shape
+    config = Mamba2Config(
+        hidden_size=x.shape[-1], num_heads=heads, head_dim=inner // heads, expand=inner // x.shape[-1],
+        state_size=(channels - inner) // (2 * weights.groups), n_groups=weights.groups,
+        conv_kernel=width, layer_norm_epsilon=eps, time_step_limit=dt_limit, num_hidden_layers=1,
+        chunk_size=16,
+    )  # fmt: skip
+    mixer = Mamba2Mixer(config, layer_idx=0)
+    put(mixer.dt_bias, weights.dt_bias)
+    put(mixer.norm.weight, weights.norm)
+    return run_block(mixer, config, x, weights, cache, lambda state: state.transpose(-1, -2))

@@ -125,6 +125,9 @@ def select_blocks():
     yield case("the first is best", scores=falling, count=2, keys=6, block=2)
     yield case("the last is best", scores=-falling, count=2, keys=6, block=2)
     yield case("the first is forced", scores=-falling, count=2, keys=6, block=2, first=1)
+    uneven = np.tile([1.0, 5.0, 2.0, 4.0, 3.0, 6.0], (12, 1))
+    native = {"scores": uneven, "keys": 12, "block": 2, "first": 1, "recent": 2}
+    yield case("the first and two recent are forced", **native, count=4)
     yield edge("every block: causal", scores=falling, count=3, keys=6, block=2)
     yield edge("only the forced block", scores=falling, count=1, keys=6, block=2)
 

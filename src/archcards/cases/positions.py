@@ -10,6 +10,7 @@ from ..mechanisms import (
     Linear,
     Llama3,
     LongRoPE,
+    Proportional,
     YaRN,
     causal,
     rope_frequencies,
@@ -44,7 +45,10 @@ def frequencies():
     short, long = (1.0, 1.25, 1.5, 2.0), (2.0, 3.0, 9.0, 16.0)
     yield scaled("LongRoPE, short", LongRoPE(short, long, 64, 32.0), dim=8, length=64)
     yield scaled("LongRoPE, long", LongRoPE(short, long, 64, 32.0), dim=8, length=65)
+    yield scaled("proportional", Proportional(0.25), base=1_000_000.0)
+    yield scaled("proportional, and a factor", Proportional(0.75, 4.0), dim=8)
     yield edge("one pair", rotary_dim=2)
+    yield edge("proportional, no pair turned", rotary_dim=16, scaling=Proportional(0.0))
     yield edge("Llama 3 with equal factors", rotary_dim=16, scaling=Llama3(8.0, 2.0, 2.0, 8192))
     yield edge("a factor of one", rotary_dim=16, scaling=YaRN(1.0, 4096))
 

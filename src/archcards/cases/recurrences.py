@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from ..mechanisms import Mamba2Weights, MambaWeights, RecurrentCache
 from ..mechanisms import elu_plus_one as _elu_plus_one
+from ..mechanisms import mamba2_block as _mamba2
+from ..mechanisms import mamba_block as _mamba
 from ._registry import case, edge, published
 from .numbers import between, numbers
 
@@ -241,3 +244,52 @@ def causal_convolution():
     yield case("with a bias", **arrays, bias=numbers(3, seed=3))
     yield edge("one step", x=numbers(2, 1, 3, seed=1), weight=numbers(3, 4, seed=2))
     yield edge("a kernel of one", x=numbers(2, 4, 3, seed=1), weight=numbers(3, 1, seed=2))
+
+
+def _block(kind, seed, **shapes):
+    """Weights of a block, small enough that nothing in it saturates."""
+    return kind(**{
+        name: shape if isinstance(shape, int) else numbers(*shape, seed=seed + i) / 2
+        for i, (name, shape) in enumerate(shapes.items())
+    })  # fmt: skip
+
+
+def _in_two_parts(block, weights, first):
+    """What a block keeps of a past of some steps, rounded to few binary digits."""
+    _, cache = block(numbers(2, first, 6, seed=40), weights)
+    rounded = (np.round(part * 64) / 64 for part in (cache.inputs, cache.state))
+    return RecurrentCache(*rounded)
+
+
+@published("mamba_block", returns="output inputs state", choices="form")
+def mamba_block():
+    weights = _block(
+        MambaWeights, 20, input=(6, 16), convolution=(8, 4), convolution_bias=(8,),
+        selection=(8, 9), dt=(3, 8), dt_bias=(8,), A_log=(8, 3), D=(8,), output=(8, 6),
+    )  # fmt: skip
+    x, cache = numbers(2, 7, 6, seed=41), _in_two_parts(_mamba, weights, 5)
+    yield case("from the start", x=x, weights=weights)
+    yield case("a step after a past", x=x[:, :1], weights=weights, cache=cache)
+    yield case("three steps after a past", x=x[:, :3], weights=weights, cache=cache)
+    yield edge("one step", x=x[:, :1], weights=weights)
+
+
+@published("mamba2_block", returns="output inputs state", choices="form chunk")
+def mamba2_block():
+    def weights(groups):
+        channels = 12 + 2 * groups * 3
+        return _block(
+            Mamba2Weights, 30, input=(6, 12 + channels + 4), convolution=(channels, 4),
+            convolution_bias=(channels,), dt_bias=(4,), A_log=(4,), D=(4,), norm=(12,),
+            output=(12, 6), groups=groups,
+        )  # fmt: skip
+
+    x, two = numbers(2, 7, 6, seed=42), weights(2)
+    cache = _in_two_parts(_mamba2, two, 5)
+    yield case("from the start", x=x, weights=two)
+    yield case("one group", x=x, weights=weights(1))
+    yield case("a limit of the step", x=x, weights=two, dt_limit=(0.5, 0.75))
+    yield case("another epsilon", x=x / 16, weights=two, eps=1 / 64)
+    yield case("a step after a past", x=x[:, :1], weights=two, cache=cache)
+    yield case("three steps after a past", x=x[:, :3], weights=two, cache=cache)
+    yield edge("one step", x=x[:, :1], weights=two)

@@ -11,6 +11,7 @@ from ._reference import (
     Linear,
     Llama3,
     LongRoPE,
+    Proportional,
     YaRN,
     alibi_slopes,
     rope_frequencies,
@@ -336,6 +337,36 @@ def longrope_lists_exchanged(rotary_dim, *, scaling=None, **options):
             scaling, short_factor=scaling.long_factor, long_factor=scaling.short_factor
         )
     return rope_frequencies(rotary_dim, scaling=scaling, **options)
+
+
+@mistake("rope_frequencies", "proportional type's exponent over the rotated width")
+def proportional_like_other_partial_types(rotary_dim, *, base=10_000.0, scaling=None, **options):
+    """Divide the exponent by the number of channels that are turned, as other partial embeddings do.
+
+    Seen in: engines that read `partial_rotary_factor` alike for every type; vLLM has a class of its
+    own for Gemma 4 (`Gemma4RotaryEmbedding`) in order not to.
+    """
+    found = rope_frequencies(rotary_dim, base=base, scaling=scaling, **options)
+    turned = np.count_nonzero(found.inverse)
+    if not isinstance(scaling, Proportional) or turned == 0:
+        return found
+    inverse = np.zeros(rotary_dim // 2)
+    inverse[:turned] = rope_frequencies(2 * turned, base=base).inverse / scaling.factor
+    return Frequencies(inverse)
+
+
+@mistake("rope_frequencies", "proportional type turns the slow pairs")
+def proportional_turns_the_slow_pairs(rotary_dim, *, base=10_000.0, scaling=None, **options):
+    """Leave the fast pairs still and turn as many of the slow ones.
+
+    Seen in: readings of the share as one that is left out from the front.
+    """
+    found = rope_frequencies(rotary_dim, base=base, scaling=scaling, **options)
+    if not isinstance(scaling, Proportional):
+        return found
+    plain = rope_frequencies(rotary_dim, base=base, scaling=Linear(scaling.factor)).inverse
+    slow = np.arange(rotary_dim // 2) >= rotary_dim // 2 - np.count_nonzero(found.inverse)
+    return Frequencies(np.where(slow, plain, 0.0))
 
 
 # alibi_slopes

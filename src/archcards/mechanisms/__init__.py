@@ -17,3 +17,10 @@ from .scaling import *  # noqa: F403
 from .sparse import *  # noqa: F403
 from .speculative import *  # noqa: F403
 from .ssm import *  # noqa: F403
+
+# Functions and classes. The modules beside them, some of which bear a function's name, are not.
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if getattr(value, "__module__", "").startswith(f"{__name__}.")
+)

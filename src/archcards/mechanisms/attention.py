@@ -20,6 +20,7 @@ from ._checks import (
     real_number,
     same_size,
 )
+from ._gates import sigmoid
 
 __all__ = ["attention", "attention_weights", "gate_output", "grouped_attention", "softmax"]
 
@@ -275,16 +276,12 @@ def gate_output(
             f"gate must have the shape of output, {output.shape}, or a last axis of size 1, "
             f"got {gate.shape}"
         )
-    return output * _sigmoid(gate)
+    return output * sigmoid(gate)
 
 
 def _exponentials(scores, shift):
     with np.errstate(over="ignore"):  # a difference beyond float64 is −∞, and its weight zero
         return np.exp(scores - shift)
-
-
-def _sigmoid(x):
-    return np.exp(-np.logaddexp(0.0, -x))  # exact in both tails, where 1 / (1 + exp(-x)) overflows
 
 
 def _query_and_key(query, key):

@@ -303,7 +303,7 @@ def decay_gate(
     x: Float[ndarray, "*shape"],
     log_rate: Float[ndarray, "*#shape"] | float,
     bias: Float[ndarray, "*#shape"] | float,
-) -> Float[ndarray, "*shape"]:
+) -> Float[ndarray, "*shape"] | np.float64:
     """Turn a projection of the input into a log-decay.
 
     $$\\ln \\alpha = -e^r\\, \\ln(1 + e^{x + b})$$

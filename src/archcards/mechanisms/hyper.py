@@ -11,6 +11,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from ._checks import broadcast_leading, integer, real_array, real_number
+from ._gates import sigmoid
 from .norms import rms_norm
 
 __all__ = ["hyper_coefficients", "hyper_connection", "sinkhorn"]
@@ -48,8 +49,8 @@ def sinkhorn(
     iterations = integer("iterations", iterations, minimum=1)
     # In logarithms no entry underflows to a column of zeros, however far apart the logits are.
     for _ in range(iterations):
-        logits = logits - _log_sum(logits, axis=-2)
-        logits = logits - _log_sum(logits, axis=-1)
+        logits = logits - np.logaddexp.reduce(logits, axis=-2, keepdims=True)
+        logits = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
     return np.exp(logits)
 
 
@@ -167,13 +168,4 @@ def hyper_coefficients(
     values = scales * (flat @ weight) + bias
     read, write, mixing = np.split(values, [count, 2 * count], axis=-1)
     mixing = sinkhorn(mixing.reshape(*mixing.shape[:-1], count, count), iterations=iterations)
-    return mixing, _sigmoid(read), 2 * _sigmoid(write)
-
-
-def _sigmoid(x):
-    return np.exp(-np.logaddexp(0.0, -x))
-
-
-def _log_sum(logits, axis):
-    maximum = logits.max(axis=axis, keepdims=True)
-    return maximum + np.log(np.exp(logits - maximum).sum(axis=axis, keepdims=True))
+    return mixing, sigmoid(read), 2 * sigmoid(write)

@@ -22,6 +22,7 @@ __all__ = [
     "Llama3",
     "LongRoPE",
     "NTK",
+    "Proportional",
     "YaRN",
     "alibi_slopes",
     "rope_frequencies",
@@ -280,6 +281,34 @@ class LongRoPE:
         return Frequencies(_plain(rotary_dim, base) / np.array(divisors), magnitude)
 
 
+@dataclass(frozen=True)
+class Proportional:
+    r"""The fast pairs of the whole head; the slow ones are not turned at all.
+
+    $$\theta'_i = \theta_i / s \text{ for } i < \lfloor p\, d / 2 \rfloor, \qquad
+    \theta'_i = 0 \text{ for the other pairs}$$
+
+    `rotary_dim` is then the width of the head, also in the exponent and in the layout of the
+    pairs. Elsewhere a partial rotary embedding divides by the width that is rotated, and pairs
+    channels within it.
+
+    Source:
+        p-RoPE, Barbero et al. 2024, arXiv 2410.06205; the `proportional` type of
+        Gemma 4's config.
+    """
+
+    share: float
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        real_number("share", self.share, minimum=0, maximum=1)
+        real_number("factor", self.factor, minimum=1)
+
+    def frequencies(self, rotary_dim: int, base: float, length: int | None) -> Frequencies:
+        turned = np.arange(rotary_dim // 2) < floor(self.share * rotary_dim / 2)
+        return Frequencies(np.where(turned, _plain(rotary_dim, base) / self.factor, 0.0))
+
+
 def rope_frequencies(
     rotary_dim: int,
     *,
@@ -296,7 +325,7 @@ def rope_frequencies(
             exponent also where the head is wider.
         base: $b$, above 1.
         scaling: How a longer context is reached, if it is: `Linear`, `NTK`, `DynamicNTK`, `YaRN`,
-            `Llama3` or `LongRoPE`.
+            `Llama3` or `LongRoPE`; or `Proportional`, which turns only a part of the pairs.
         length: Tokens in the sequence, for the scalings that depend on it (`DynamicNTK` and
             `LongRoPE`); by default no more than the trained length.
 
@@ -321,7 +350,7 @@ def rope_frequencies(
         integer("length", length, minimum=0)
     if scaling is None:
         return Frequencies(_plain(rotary_dim, base))
-    if not isinstance(scaling, Linear | NTK | DynamicNTK | YaRN | Llama3 | LongRoPE):
+    if not isinstance(scaling, Linear | NTK | DynamicNTK | YaRN | Llama3 | LongRoPE | Proportional):
         raise ValueError(f"scaling must be one of the scalings or None, got {scaling!r}")
     return scaling.frequencies(rotary_dim, base, length)
 

@@ -56,7 +56,7 @@ def index_scores(
         ValueError: If shapes do not fit.
 
     Source:
-        DeepSeek-V3.2-Exp technical report, 2025, equation 1.
+        DeepSeek-V3.2, 2025, arXiv 2512.02556, equation 1.
 
     Example:
         >>> index_scores([[[1.0]], [[-1.0]]], [[2.0], [-3.0]], [[1.0, 10.0]])
@@ -94,7 +94,7 @@ def select_top_k(
         ValueError: If shapes do not fit, a score is NaN or +∞, or the count is smaller than 1.
 
     Source:
-        DeepSeek-V3.2-Exp technical report, 2025, equation 2.
+        DeepSeek-V3.2, 2025, arXiv 2512.02556, equation 2.
 
     Example:
         >>> select_top_k([[3.0, 1.0, 2.0, 9.0]], 2, [[True, True, True, False]])

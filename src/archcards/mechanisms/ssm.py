@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from ._checks import broadcast_leading, one_of, real_array, real_number, same_size
+from ._gates import sigmoid
 from .linear import linear_attention
 
 __all__ = ["causal_convolution", "selective_scan", "silu", "state_space_dual"]
@@ -207,8 +208,8 @@ def state_space_dual(
     if groups == 0 or heads % groups:
         raise ValueError(f"B must have groups that divide the {heads} heads of x, got {groups}")
     bias = np.zeros(heads) if dt_bias is None else real_array("dt_bias", dt_bias, shape=(heads,))
-    skip = np.zeros((heads, 1)) if D is None else real_array("D", D, min_ndim=1)
-    if skip.shape not in ((heads,), (heads, 1), (heads, width)):
+    skip = np.zeros(heads) if D is None else real_array("D", D, min_ndim=1)
+    if skip.shape not in ((heads,), (heads, width)):
         raise ValueError(f"D must have shape ({heads},) or ({heads}, {width}), got {skip.shape}")
     skip = skip.reshape(heads, 1, -1)
     limits = _limits(dt_limit)
@@ -270,7 +271,7 @@ def causal_convolution(
     return bias + sum(weight[:, w] * past[..., w : w + time, :] for w in range(width))
 
 
-def silu(x: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"]:
+def silu(x: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"] | np.float64:
     """Gate a number by its own logistic sigmoid.
 
     $$\\text{silu}(x) = \\frac{x}{1 + e^{-x}}$$
@@ -286,7 +287,7 @@ def silu(x: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"]:
         array([ 0., -0.])
     """
     x = real_array("x", x)
-    return x * np.exp(-np.logaddexp(0, -x))
+    return x * sigmoid(x)
 
 
 def _rates(A, ndim):
