@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from archcards import controls, mechanisms
+from archcards import cases, controls, mechanisms
 from archcards.mechanisms import elu_plus_one, unit_key
 
 FAR = 1e-3
@@ -24,6 +24,12 @@ PER_STEP = -(2.1 + wave(2, 7, start=0.2)) / 2
 PER_CHANNEL = -(2.1 + wave(2, 7, 3, start=0.2)) / 2
 SHUT = np.where(np.arange(7) == 4, -math.inf, PER_STEP)
 STRONG = np.full((2, 7), -400.0)
+
+
+def block(mechanism, name):
+    """The output of a published case."""
+    (case,) = (case for case in cases.of(mechanism).cases if case.name == name)
+    return lambda f: f(**case.arguments)[0]
 
 
 def linear(**options):
@@ -168,6 +174,15 @@ CASES = {
     "causal_convolution": {
         name: lambda f: f(SCAN["u"], wave(3, 4)) for name in controls.of("causal_convolution")
     },
+    "mamba_block": {
+        "gate before the input": block("mamba_block", "from the start"),
+        "convolution starts anew": block("mamba_block", "a step after a past"),
+    },
+    "mamba2_block": {
+        "input before the gate": block("mamba2_block", "from the start"),
+        "B and C exchanged": block("mamba2_block", "one group"),
+        "convolution starts anew": block("mamba2_block", "three steps after a past"),
+    },
 }
 
 
@@ -235,6 +250,11 @@ def test_factors_commute_for_one_decay_per_step():
     agree("gated_write", "factors in the other order", gated())
 
 
+@pytest.mark.parametrize("mechanism", ["mamba_block", "mamba2_block"])
+def test_a_convolution_that_starts_anew_is_right_at_the_start(mechanism):
+    agree(mechanism, "convolution starts anew", block(mechanism, "from the start"))
+
+
 def test_the_worked_case():
     """4 decays to 2 and goes a quarter of the way to 10: the reports' values of the mistakes."""
 
@@ -268,6 +288,6 @@ def test_a_control_does_not_change_its_arguments(mechanism):
 
 
 def test_every_recurrent_mechanism_with_a_choice_has_controls():
-    for module in (mechanisms.delta, mechanisms.linear, mechanisms.ssm):
+    for module in (mechanisms.delta, mechanisms.linear, mechanisms.mamba, mechanisms.ssm):
         functions = {n for n in module.__all__ if inspect.isfunction(getattr(module, n))}
         assert functions - set(controls.MECHANISMS) <= {"silu"}
