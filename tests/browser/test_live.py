@@ -126,6 +126,34 @@ def test_loading_can_be_cancelled(new_page, address):
     assert all(re.match("failed: .*/pyodide/", one) for one in wrong), wrong
 
 
+def test_a_configuration_can_be_dropped(page, address):
+    page.goto(f"{address}models/live/{fragment(a='own')}")
+    area = page.get_by_label("config.json", exact=True).first
+    area.evaluate("""(area) => {
+      const given = new DataTransfer();
+      given.items.add(new File(['{"model_type": "gpt2"}'], "config.json"));
+      area.dispatchEvent(new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true }));
+    }""")
+    expect(area).to_have_value('{"model_type": "gpt2"}')
+
+
+def test_what_is_copied_is_what_is_shown(new_page, address):
+    page, wrong = new_page(permissions=["clipboard-read", "clipboard-write"])
+    page.goto(f"{address}models/live/")
+    page.get_by_label("Sequences (batch)").fill("3")
+    for button, shown in (
+        ("Copy the JSON", page.locator(".ac-live pre code").text_content()),
+        ("Copy a link to this view", page.url),
+    ):
+        copy = page.get_by_role("button", name=button)
+        copy.press("Enter")
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == shown
+        expect(copy).to_be_visible()
+    page.context.close()
+    assert not wrong
+
+
 def test_a_link_restores_the_view(page, address, new_page):
     page.goto(f"{address}models/live/")
     page.get_by_label("Model", exact=True).select_option("google-t5/t5-small")

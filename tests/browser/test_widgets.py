@@ -1,13 +1,40 @@
 """Things to touch: in chapters, several on a page, and after leaving and coming back."""
 
 import json
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.sync_api import expect
 
 from archcards.ledger import bundled, cache, flops, parameters
 
+PLACES = {
+    "accounting/cache/": ["growth", "live"],
+    "attention/masks/": ["masks"],
+    "attention/online-softmax/": ["steps"],
+    "models/live/": ["live"],
+}
+AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
+FINDS = """async (element) => {
+  const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const found = await axe.run(element, {runOnly: {type: "tag", values: rules}, resultTypes: ["violations"]});
+  return found.violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 160)}`));
+}"""
+# What following a link does where pages are not loaded anew: the content is another page's, and its
+# scripts are asked for again.
+EXCHANGE = """async (path) => {
+  const text = await (await fetch(path)).text();
+  const next = new DOMParser().parseFromString(text, "text/html").querySelector("[data-md-component=container]");
+  history.pushState(null, "", path);
+  document.querySelector("[data-md-component=container]").replaceWith(document.adoptNode(next));
+  for (const old of next.querySelectorAll("script[src]")) {
+    const script = document.createElement("script");
+    for (const {name, value} of old.attributes) script.setAttribute(name, value);
+    old.replaceWith(script);
+  }
+}"""
 PARTS = {
     "cache": ("accounting/cache/", ["Cache and state, of all sequences", "Cache and state, of one sequence"]),
     "parameters": ("accounting/parameters/", ["Parameters"]),
@@ -81,3 +108,46 @@ def test_a_widget_begins_anew_when_the_reader_returns(page, address):
     masks = near(page, "masks")
     masks.get_by_label("Queries", exact=True).fill("6")
     expect(masks.get_by_role("status")).to_contain_text("of 36")
+
+
+def test_widgets_live_on_when_the_content_is_exchanged(page, address):
+    page.goto(f"{address}attention/masks/")
+    near(page, "masks").get_by_label("Queries", exact=True).fill("5")
+    for path in ("models/live/", "attention/online-softmax/", "attention/masks/", "models/live/"):
+        page.evaluate(EXCHANGE, address + path)
+        near(page, PLACES[path][0])
+    ledger = page.locator("ac-live")
+    ledger.get_by_label("Context, in tokens").fill("4321")
+    assert "context=4321" in urlsplit(page.url).fragment
+    # One that has left listens no more: the address is the last one's alone.
+    page.evaluate(EXCHANGE, f"{address}attention/masks/")
+    masks = near(page, "masks")
+    masks.get_by_label("Queries", exact=True).fill("6")
+    expect(masks.get_by_role("status")).to_contain_text("of 36")
+    page.evaluate("location.hash = '#ledger:a=gpt2'")
+    assert urlsplit(page.url).fragment == "ledger:a=gpt2"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PLACES)
+def test_axe_finds_nothing_in_a_widget_that_has_begun(new_page, address, path, scheme):
+    page, wrong = new_page(color_scheme=scheme, reduced_motion="reduce")
+    page.goto(address + path)
+    page.evaluate(AXE)
+    for name in PLACES[path]:
+        widget = near(page, name)
+        if name == "live":
+            widget.get_by_label("Beside it").select_option("own")
+        assert widget.evaluate(FINDS) == [], name
+    page.context.close()
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_the_room_is_there_before_the_widget(page, address, path):
+    page.goto(address + path)
+    for name in PLACES[path]:
+        widget = page.locator(f"ac-{name}")
+        before = widget.bounding_box()["height"]
+        near(page, name)
+        assert widget.bounding_box()["height"] <= before * 1.1, name
