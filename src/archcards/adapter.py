@@ -4,6 +4,7 @@
 results back into the layout of the reference.
 """
 
+import contextlib
 import difflib
 import inspect
 import itertools
@@ -15,10 +16,10 @@ from einops import rearrange
 
 from .cases import Case, Published
 from .cases._registry import flatten
+from .libraries import DTYPES, LIBRARIES, is_array, to_numpy
 
-__all__ = ["Adapter", "ConformError"]
+__all__ = ["Adapter", "Bound", "ConformError"]
 
-_DTYPES = ("float64", "float32", "bfloat16")
 _OBJECTS = ("KVCache", "merge")  # what takes and returns objects is called as it is
 
 
@@ -44,6 +45,11 @@ class Adapter:
         where: Options that the function has built in, such as `{"normalise": True}`: only the
             cases that agree are run, and the option is not passed.
         extra: Arguments of its own, passed in each call.
+        backward: What computes gradients, if PyTorch does not: it takes the gradients of the
+            function's results, in their order, and then what the function takes.
+        gradients: Names of the arguments whose gradients it returns, in order, `_` for what is not
+            to be compared; unless given, a mapping by the function's own names. For a PyTorch
+            function, the arguments whose gradients are to be compared; unless given, all.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +60,8 @@ class Adapter:
     dtype: str = "float64"
     where: Mapping[str, object] = field(default_factory=dict)
     extra: Mapping[str, object] = field(default_factory=dict)
+    backward: Callable | None = None
+    gradients: str | Sequence[str] = ()
 
     def bind(self, function: Callable, published: Published) -> "Bound":
         """Fit a function to a mechanism.
@@ -76,10 +84,19 @@ class Bound:
         self._order = axes.get("*", "").split()
         self._layouts = {name: layout for name, layout in axes.items() if name != "*"}
         self._returns = _words("returns", adapter.returns) or published.returns
+        self._gradients = _words("gradients", adapter.gradients)
         self._checked()
+        if inspect.isclass(function) and published.mechanism not in _OBJECTS:
+            raise ConformError(
+                f"the function must be one, got the class {function.__name__}: name an instance, or a method of one"
+            )
         self._takes = _parameters_of(function)
         self._by_name = self._can_be_named()
-        self._convert, self._back = _conversion(adapter.arrays, adapter.dtype)
+        self._refuse_what_it_needs_beside()
+        try:
+            self._library = LIBRARIES[adapter.arrays](adapter.dtype)
+        except ModuleNotFoundError:
+            raise ConformError("arrays='torch' needs PyTorch, which is not installed") from None
 
     def unfit(self, case: Case) -> str | None:
         """Why a case cannot be run, if it cannot."""
@@ -92,7 +109,7 @@ class Bound:
         keywords = self._keywords(case)
         position = len(self._positional(case))
         if self._takes.most is not None and position > self._takes.most:
-            return f"the function takes {self._takes.most} arguments"
+            return f"the function takes {self._takes.most} arguments, not {position}"
         for name in keywords:
             if self._theirs(name) not in self._takes.names and not self._takes.any_name:
                 return f"the function takes no {self._theirs(name)}"
@@ -106,7 +123,80 @@ class Bound:
         """
         if self._published.mechanism in _OBJECTS:
             return self._published.results(self._function, case)
-        return self._looped(case, dict(case.arguments), self._each)
+        found = self._looped(case, self._given(case), self._each)
+        return {name: to_numpy(array) for name, array in found.items()}
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether there is something to compare gradients of."""
+        return self._adapter.backward is not None or self._adapter.arrays == "torch"
+
+    def gradients(self, case: Case, weights: Mapping, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """The gradient, with respect to arguments, of the sum of results, each times its weights.
+
+        Args:
+            case: What the function is called with.
+            weights: An array for each result that counts.
+            names: The arguments.
+
+        Raises:
+            ConformError: If what comes back does not fit the mechanism.
+            NotImplementedError: If the function has no gradients.
+        """
+        names = [name for name in names if not self._gradients or name in self._gradients]
+        given = self._given(case)
+        if self._adapter.backward is not None:
+            found = self._backward(case, given, weights)
+            return {name: to_numpy(found[name]) for name in names if found.get(name) is not None}
+        variables = {name: given[name].requires_grad_() for name in names}
+        results = self._looped(case, given, self._each)
+        results = {name: y for name, y in results.items() if name in weights}
+        found = self._library.differentiated(results, weights, variables)
+        if found is None:
+            raise NotImplementedError("no result depends on the arguments differentiably")
+        return {name: to_numpy(gradient) for name, gradient in found.items()}
+
+    def _backward(self, case, given, weights):
+        """What the reader's own backward returns, by our names and in our layout."""
+        axes = self._all_axes(given)
+        positional, keywords = self._arguments(case, given, axes)
+        results = [
+            None if y is None else self._weight(name, weights.get(name), y)
+            for name, y in zip(self._returns, self._flat(self._function(*positional, **keywords)), strict=False)
+        ]
+        positional, keywords = self._arguments(case, given, axes)
+        found = self._adapter.backward(*results, *positional, **keywords)
+        if isinstance(found, Mapping):
+            ours = {self._theirs(name): name for name in self._parameters}
+            unknown = [name for name in found if name not in ours]
+            if unknown:
+                raise ConformError(f"backward must name arguments of the function, got {unknown[0]!r}")
+            named = {ours[name]: gradient for name, gradient in found.items()}
+        elif self._gradients:
+            found = found if isinstance(found, tuple | list) else (found,)
+            if len(found) != len(self._gradients):
+                raise ConformError(
+                    f"backward must return {len(self._gradients)} gradients "
+                    f"({', '.join(self._gradients)}), got {len(found)}"
+                )
+            named = dict(zip(self._gradients, found, strict=True))
+        else:
+            raise ConformError(
+                "backward must return a mapping from argument to gradient, or gradients must name "
+                f"what it returns, got {type(found).__name__}"
+            )
+        return {
+            name: self._restored(name, self._library.returned(gradient), given[name].shape)
+            for name, gradient in named.items()
+            if name in given and gradient is not None
+        }
+
+    def _weight(self, name, weight, result):
+        """The gradient that one result of the function is given: zeros where it does not count."""
+        if weight is None:
+            return 0 * result
+        weight = self._library.given(weight)
+        return self._library.own(self._laid_out(name, weight, self._axes(name, weight.ndim)))
 
     # Arguments
 
@@ -149,14 +239,50 @@ class Bound:
         required = [n for n, p in self._parameters.items() if p.default is inspect.Parameter.empty]
         return self._takes.any_name or all(self._theirs(n) in self._takes.names for n in required)
 
-    def _call(self, case, arguments, axes):
-        """Call with arguments that have these axes, and name what comes back."""
+    def _given(self, case):
+        """The arguments in the library's arrays, still in our layout."""
+        give = self._library.given
+        return {
+            name: tuple(map(give, value)) if _is_pair(value)
+            else give(value) if isinstance(value, np.ndarray) else value
+            for name, value in case.arguments.items()
+        }  # fmt: skip
+
+    def _arguments(self, case, arguments, axes):
+        """What the function is called with: arguments that have these axes, in its layout."""
         ready = {
             name: self._laid_out(name, value, axes.get(name)) for name, value in arguments.items()
         }
         positional = [ready[name] for name in self._positional(case)]
         keywords = {self._theirs(name): ready[name] for name in self._keywords(case)}
-        found = flatten(self._back(self._function(*positional, **keywords, **self._adapter.extra)))
+        return positional, {**keywords, **self._adapter.extra}
+
+    def _flat(self, result):
+        """The arrays that the function returned, in order."""
+        returned = self._library.returned(result)
+        if isinstance(returned, list) and len(self._returns) == 1:  # an array that is written out
+            with contextlib.suppress(ValueError):
+                returned = np.asarray(returned)
+        found = flatten(returned)
+        for array in found:
+            if isinstance(array, np.ndarray) and array.dtype.kind not in "fiubc":
+                raise ConformError(f"the function must return arrays of numbers, got {_kind(result)}")
+        return found
+
+    def _refuse_what_it_needs_beside(self):
+        """A parameter that it cannot do without, and that no name of ours stands for."""
+        if self._by_name and self._published.mechanism not in _OBJECTS:
+            ours = {self._theirs(name) for name in self._parameters}
+            for name in sorted(self._takes.required - ours - {*self._adapter.extra}):
+                raise ConformError(
+                    f"the function needs {name}, which {self._published.mechanism} does not have: say "
+                    f"with names which parameter it is ({', '.join(self._parameters)}), or give it with extra"
+                )
+
+    def _call(self, case, arguments, axes):
+        """Call with arguments that have these axes, and name what comes back."""
+        positional, keywords = self._arguments(case, arguments, axes)
+        found = self._flat(self._function(*positional, **keywords))
         expected = self._published.expected(case)
         if len(found) > len(self._returns):
             raise ConformError(
@@ -176,27 +302,31 @@ class Bound:
         """The names of an array's axes in the reference, or nothing."""
         return list(self._published.axes.get(name, ()))[:ndim]
 
-    def _looped(self, case, arguments, each, axes=None):
-        axes = axes or {
-            name: self._axes(name, value.ndim) if isinstance(value, np.ndarray) else []
+    def _all_axes(self, arguments):
+        return {
+            name: self._axes(name, value.ndim) if is_array(value) else []
             for name, value in arguments.items()
         }
+
+    def _looped(self, case, arguments, each, axes=None):
+        axes = axes or self._all_axes(arguments)
         if not each:
-            results = self._call(case, arguments, axes)
-            return {name: self._restored(case, name, array) for name, array in results.items()}
+            expected = self._published.expected(case)
+            return {
+                name: self._restored(name, array, expected[name].shape)
+                for name, array in self._call(case, arguments, axes).items()
+            }
         axis, rest = each[0], each[1:]
         having = {name: found.index(axis) for name, found in axes.items() if axis in found}
         left = {
             name: [a for a in found if a != axis] if name in having else found
             for name, found in axes.items()
         }
-        size = {np.shape(arguments[name])[place] for name, place in having.items()} or {1}
+        size = {arguments[name].shape[place] for name, place in having.items()} or {1}
         calls = []
         for i in range(max(size)):
             one = {
-                name: np.take(value, i if np.shape(value)[having[name]] > 1 else 0, having[name])
-                if name in having
-                else value
+                name: _taken(value, i, having[name]) if name in having else value
                 for name, value in arguments.items()
             }
             calls.append(self._looped(case, one, rest, left))
@@ -207,8 +337,9 @@ class Bound:
         gone = set(self._each) - set(rest)
         have = [a for a in wanted if a not in gone or a == axis]
         try:
-            return np.stack([call[name] for call in calls], have.index(axis) if axis in have else 0)
-        except ValueError:
+            place = have.index(axis) if axis in have else 0
+            return self._library.stack([call[name] for call in calls], place)
+        except (ValueError, RuntimeError):
             raise ConformError(f"{name} must have one shape in each call, got several") from None
 
     def _pattern(self, name, axes):
@@ -219,21 +350,20 @@ class Bound:
         return " ".join(first + [axis for axis in axes if axis not in first])
 
     def _laid_out(self, name, value, axes):
-        if not isinstance(value, np.ndarray):
-            return tuple(self._convert(v) for v in value) if _is_pair(value) else value
+        if not is_array(value):
+            return tuple(map(self._library.own, value)) if _is_pair(value) else value
         if axes:
             value = self._rearranged(name, value, f"{' '.join(axes)} -> {self._pattern(name, axes)}")
-        return self._convert(value)
+        return self._library.own(value)
 
-    def _restored(self, case, name, array):
-        expected = self._published.expected(case)[name]
-        axes = [a for a in self._axes(name, expected.ndim) if a not in self._each]
+    def _restored(self, name, array, shape):
+        """An array of the reader's in our layout, where it has this shape."""
+        axes = [a for a in self._axes(name, len(shape)) if a not in self._each]
         pattern = self._pattern(name, axes)
         if not axes or pattern == " ".join(axes):
             return array
         if set(pattern.replace("(", "").replace(")", "").split()) == set(axes):
-            everything = self._axes(name, expected.ndim)
-            sizes = dict(zip(everything, expected.shape, strict=True))
+            sizes = dict(zip(self._axes(name, len(shape)), shape, strict=True))
             joined = {a: sizes[a] for group in _groups(pattern) for a in group[1:]}
             return self._rearranged(name, array, f"{pattern} -> {' '.join(axes)}", **joined)
         raise ConformError(f"axes of {name} must be {' '.join(axes)} in some order, got {pattern}")
@@ -250,6 +380,10 @@ class Bound:
     def _checked(self):
         """Refuse names that mean nothing here."""
         adapter, published = self._adapter, self._published
+        if adapter.backward is not None and not callable(adapter.backward):
+            raise ConformError(f"backward must be a function, got {adapter.backward!r}")
+        if adapter.backward is not None and self._each:
+            raise ConformError("each must not be given with backward, which takes whole arrays")
         axes = sorted({axis for names in published.axes.values() for axis in names})
         for option, given, known in (
             ("names", adapter.names, self._parameters),
@@ -258,8 +392,9 @@ class Bound:
             ("axes", self._order, axes),
             ("each", self._each, axes),
             ("returns", [n for n in self._returns if n != "_"], published.returns),
-            ("arrays", [adapter.arrays], ("numpy", "torch")),
-            ("dtype", [adapter.dtype], _DTYPES),
+            ("gradients", [n for n in self._gradients if n != "_"], self._parameters),
+            ("arrays", [adapter.arrays], LIBRARIES),
+            ("dtype", [adapter.dtype], DTYPES),
         ):
             for name in given:
                 if name not in known:
@@ -271,9 +406,10 @@ class Bound:
 
 @dataclass(frozen=True)
 class _Takes:
-    """What a function's signature says: names, whether any name goes, how many by position."""
+    """What a function's signature says: names, those without a default, any name, how many by position."""
 
     names: frozenset[str]
+    required: frozenset[str]
     any_name: bool
     most: int | None
 
@@ -286,8 +422,10 @@ def _parameters_of(function):
         return None
     P = inspect.Parameter
     by_position = [p for p in parameters if p.kind in (P.POSITIONAL_ONLY, P.POSITIONAL_OR_KEYWORD)]
+    named = [p for p in parameters if p.kind in (P.POSITIONAL_OR_KEYWORD, P.KEYWORD_ONLY)]
     return _Takes(
-        frozenset(p.name for p in parameters if p.kind in (P.POSITIONAL_OR_KEYWORD, P.KEYWORD_ONLY)),
+        frozenset(p.name for p in named),
+        frozenset(p.name for p in named if p.default is P.empty),
         any(p.kind is P.VAR_KEYWORD for p in parameters),
         None if any(p.kind is P.VAR_POSITIONAL for p in parameters) else len(by_position),
     )
@@ -308,39 +446,17 @@ def _groups(pattern):
 
 def _is_pair(value):
     plain = isinstance(value, tuple) and not hasattr(value, "_fields")
-    return bool(value) and plain and all(isinstance(v, np.ndarray) for v in value)
+    return plain and bool(value) and all(map(is_array, value))
 
 
-def _conversion(arrays, dtype):
-    """What turns our arrays into theirs, and whatever they return into ours."""
-    if arrays == "numpy":
-        real = np.float64 if dtype == "float64" else np.float32
-
-        def there(array):
-            return array.astype(real) if array.dtype.kind == "f" else array.copy()
-
-        return there, _to_numpy
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise ConformError("arrays='torch' needs PyTorch, which is not installed") from None
-
-    def there(array):
-        tensor = torch.from_numpy(np.ascontiguousarray(array).copy())
-        return tensor.to(getattr(torch, dtype)) if array.dtype.kind == "f" else tensor
-
-    return there, _to_numpy
+def _taken(array, i, axis):
+    """One index of an axis, which may have a single one for all."""
+    return array[(slice(None),) * axis + (i if array.shape[axis] > 1 else 0,)]
 
 
-def _to_numpy(result):
-    """The same with NumPy arrays for tensors; no need to know which library they come from."""
-    if hasattr(result, "detach"):
-        result = result.detach().cpu()
-        return np.asarray((result.double() if result.is_floating_point() else result).numpy())
-    if isinstance(result, tuple) and hasattr(result, "_fields"):
-        return type(result)(*map(_to_numpy, result))
-    if isinstance(result, tuple):
-        return tuple(map(_to_numpy, result))
-    if isinstance(result, list) and any(hasattr(part, "detach") for part in result):
-        return [_to_numpy(part) for part in result]
-    return result
+def _kind(result):
+    """What an unusable result is, in a word or two."""
+    if inspect.iscoroutine(result):
+        result.close()  # or it would complain that nobody awaited it
+        return "a coroutine: wrap an async function in one that runs it"
+    return type(result).__name__

@@ -25,8 +25,11 @@ import numpy as np
 from . import cases, controls
 from .adapter import Adapter, ConformError
 from .cases import Case, Published
+from .difference import difference
+from .raised import raised
+from .slopes import Slope, compared
 
-__all__ = ["Adapter", "ConformError", "Outcome", "Report", "conform"]
+__all__ = ["Adapter", "ConformError", "Outcome", "Report", "Slope", "conform"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,9 @@ class Report:
         nearest: Without a diagnosis, the control that agrees in most cases, and in how many.
         tried: Numbers of controls and of pairs.
         otherwise: What comes out if heads stand after time, where that explains more.
+        gradients: One for each gradient that was compared, which is done where all results are
+            equal and PyTorch or the reader computes gradients.
+        without_gradients: Why none was compared, where one might have been.
     """
 
     mechanism: str
@@ -83,11 +89,13 @@ class Report:
     nearest: tuple[str, int] | None
     tried: tuple[int, int]
     otherwise: "Report | None" = None
+    gradients: tuple[Slope, ...] = ()
+    without_gradients: str = ""
 
     @property
     def matches(self) -> bool:
-        """Whether every case that was run is equal to the reference."""
-        return all(outcome.equal for outcome in self.outcomes)
+        """Whether every case that was run is equal to the reference, with its gradients."""
+        return all(one.equal for one in (*self.outcomes, *self.gradients))
 
     @property
     def status(self) -> int:
@@ -120,7 +128,7 @@ def conform(
             are not to count as differences.
         adapter: How the function takes its arguments.
         **options: Fields of the adapter: `names`, `axes`, `each`, `returns`, `arrays`, `dtype`,
-            `where`, `extra`.
+            `where`, `extra`, `backward`, `gradients`.
 
     Returns:
         The report, which is true if the function matches.
@@ -173,7 +181,9 @@ def conform(
         tried=(0, 0),
     )
     if report.matches:
-        return report
+        found = [(trial.case, trial.found) for trial in trials]
+        slopes, reason = compared(published, found, bound, adapter.dtype, agreed if follows else None)
+        return replace(report, gradients=slopes, without_gradients=reason)
     report = _diagnosed(report, published, trials, follows)
     if not report.diagnosis and not adapter.axes:
         report = replace(report, otherwise=_with_heads_after_time(report, function, adapter))
@@ -226,13 +236,13 @@ class _Trial:
     published: Published
     case: Case
     found: dict | None
-    raised: str
+    failed: str
     bounds: dict
     outcome: Outcome
 
     @classmethod
     def of(cls, published, case, bound, agreed, dtype):
-        raised, found = "", None
+        failed, found = "", None
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
@@ -241,18 +251,17 @@ class _Trial:
                 raise
             except ConformError as error:
                 raise ConformError(f"{error} (case {case.name!r})") from None
-            except Exception as error:  # whatever somebody else's code raises
-                text = " ".join(str(error).split())
-                raised = f"raises {type(error).__name__}: {text[:160]}"
+            except (Exception, SystemExit) as error:  # whatever somebody else's code raises
+                failed = f"raises {raised(error)}"
         if found is not None and not found:
             raise ConformError(f"the function must return {published.returns[0]}, got nothing (case {case.name!r})")
         bounds = _bounds(published, case, dtype)
-        trial = cls(published, case, found, raised, bounds, None)
+        trial = cls(published, case, found, failed, bounds, None)
         return replace(trial, outcome=trial._outcome(agreed))
 
     def _outcome(self, agreed):
         expected = _run(self.published, agreed, self.case)
-        largest, allowed, where = 0.0, 0.0, self.raised
+        largest, allowed, where = 0.0, 0.0, self.failed
         for name in self.found or ():
             error, bound, place = self._compared(name, expected)
             if error > bound and not where:
@@ -261,40 +270,16 @@ class _Trial:
                 largest, allowed = error, bound
             allowed = allowed or bound
         equal = not where
-        largest = np.inf if self.raised else largest
+        largest = np.inf if self.failed else largest
         return Outcome(self.case.name, self.case.degenerate, equal, largest, allowed, where)
 
     def _compared(self, name, expected):
         """The error of one result, what it may be, and where it is first too large."""
         if expected is None or name not in expected:
             return np.inf, 0.0, f"{name} has nothing to be compared with"
-        found, wanted = (np.asarray(x[name]) for x in (self.found, expected))
-        bound = self.bounds.get(name, 0.0)
-        if found.shape != wanted.shape:
-            return np.inf, bound, f"{name} has shape {found.shape}, the reference {wanted.shape}"
-        if found.dtype.kind not in "fiub":
-            return np.inf, bound, f"{name} has dtype {found.dtype}"
-        found, wanted = found.astype(float), wanted.astype(float)
-        finite = np.isfinite(wanted)
-        magnitude = np.abs(wanted[finite]).max(initial=0.0)
-        unit = max(1.0, magnitude)
-        with np.errstate(invalid="ignore"):
-            off = np.abs(found - wanted)
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-        off = np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
-        off = off / unit
-        wrong = off > bound
-        if not wrong.any():
-            return float(off.max(initial=0.0)), bound, ""
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        return float(off.max()), bound, self._place(name, place, found[place], wanted[place])
-
-    def _place(self, name, place, found, wanted):
-        axes = self.published.axes.get(name, ())[: len(place)]
-        index = ", ".join(map(str, place))
-        words = ", ".join(f"{axis} {i}" for axis, i in zip(axes, place, strict=False))
-        at = f"{name}[{index}]" if place else name
-        return f"{at}{f' ({words})' if words else ''} is {found:.6g}, not {wanted:.6g}"
+        bound, axes = self.bounds.get(name, 0.0), self.published.axes.get(name, ())
+        error, place = difference(name, self.found[name], expected[name], bound, axes)
+        return error, bound, place
 
     def agrees(self, candidate) -> bool:
         """Whether a control gives what the function gives: the same numbers, or an error too."""
@@ -370,9 +355,9 @@ def _diagnosed(report, published, trials, follows):
 def _refuse_what_never_ran(published, trials):
     """A function that raises in the ordinary cases has not been compared at all."""
     ordinary = [trial for trial in trials if not trial.case.degenerate] or trials
-    if all(trial.raised for trial in ordinary):
+    if all(trial.failed for trial in ordinary):
         trial = ordinary[0]
-        raise ConformError(f"the function {trial.raised} (case {trial.case.name!r})")
+        raise ConformError(f"the function {trial.failed} (case {trial.case.name!r})")
 
 
 def _refuse_wrong_shapes(report):
@@ -395,11 +380,13 @@ def _screen(report):
     if report.follows:
         called += f", following {_quoted(report.follows)}"
     yield called
-    if report.matches:
+    if all(outcome.equal for outcome in report.outcomes):
         worst = max(report.outcomes, key=lambda outcome: outcome.error / (outcome.bound or 1.0))
         allowed = f", {worst.bound:.1e} allowed" if worst.bound else ""
-        yield f"matches: largest difference {worst.error:.1e} (in {worst.case!r}{allowed})"
+        says = "matches" if report.matches else "results match, gradients do not"
+        yield f"{says}: largest difference {worst.error:.1e} (in {worst.case!r}{allowed})"
         yield f"  equal in all {len(report.outcomes)} cases; compared: {', '.join(report.compared)}"
+        yield from _gradients(report)
     else:
         yield from _verdict(report)
         wrong = [outcome for outcome in report.outcomes if not outcome.equal]
@@ -415,6 +402,30 @@ def _screen(report):
         reasons.setdefault(reason, []).append(case)
     for reason, names in reasons.items():
         yield from _listed(f"not run because {reason}", names)
+
+
+def _gradients(report):
+    """What came of the gradients, the wrong ones first."""
+    if report.without_gradients:
+        yield f"  gradients not compared: {report.without_gradients}"
+    by_argument = {}
+    for slope in report.gradients:
+        by_argument.setdefault(slope.argument, []).append(slope)
+    right = []
+    for name, slopes in by_argument.items():
+        wrong = [slope for slope in slopes if not slope.equal]
+        if not wrong:
+            right.append(name)
+            continue
+        what = f"gradient of {name}" if name else "gradients"
+        yield f"  {what}: wrong in {len(wrong)} of {len(slopes)} cases, the smallest {wrong[0].case!r}:"
+        yield f"    {wrong[0].where}"
+        if wrong[0].instead:
+            yield f"    in every case it is {wrong[0].instead}"
+    if right:
+        slopes = [slope for slope in report.gradients if slope.argument in right]
+        about = f"largest difference {max(s.error for s in slopes):.1e}, {len({s.case for s in slopes})} cases"
+        yield from _listed(f"gradients that are right ({about})", right)
 
 
 def _listed(what, names):

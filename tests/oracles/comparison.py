@@ -1,13 +1,15 @@
 """How a mechanism is compared with an implementation that others wrote, and what is recorded."""
 
+import hashlib
 import json
+import math
 import zipfile
 from importlib.metadata import version
 
 import numpy as np
 from vouched import GRADIENTS, RESULTS, digest, module_of
 
-from archcards.cases.files import npz
+from archcards.cases.files import VERSION, npz
 from archcards.conform import conform
 from float64 import float64
 
@@ -66,9 +68,9 @@ def record(mechanism, implementation, package, difference, cases, follows=()):
     )
 
 
-def gradients(mechanism, case, argument, gradient):
-    """Keep a gradient for the results."""
-    DIFFERENTIATED[f"{mechanism}/{case}/{argument}"] = gradient
+def gradients(mechanism, case, result, argument, gradient, bounds):
+    """Keep a gradient for the results, with what it may be off by in a narrower dtype."""
+    DIFFERENTIATED[mechanism, case, result, argument] = gradient, bounds
 
 
 def write():
@@ -83,11 +85,31 @@ def write():
     RESULTS.parent.mkdir(exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     RESULTS.write_text(text, encoding="utf-8")
-    # Twelve digits: what is left of two machines' rounding is no change of the file.
-    rounded = {name: _rounded(array) for name, array in sorted(DIFFERENTIATED.items())}
-    GRADIENTS.write_bytes(npz(rounded, zipfile.ZIP_DEFLATED))
+    write_gradients()
+
+
+def write_gradients():
+    """Write the gradients, and beside them what they are."""
+    arrays, described = {}, {}
+    for (mechanism, case, result, argument), (gradient, bounds) in sorted(DIFFERENTIATED.items()):
+        key = f"{mechanism}/{case}/{result}/{argument}"
+        arrays[key] = _rounded(gradient)
+        described[key] = {"shape": list(gradient.shape), "bound": bounds}
+    GRADIENTS.write_bytes(npz(arrays, zipfile.ZIP_DEFLATED))
+    GRADIENTS.with_suffix(".json").write_text(_manifest(described), encoding="utf-8")
+
+
+def _manifest(described):
+    """What is in the file of gradients, one array a line."""
+    digested = hashlib.sha256(GRADIENTS.read_bytes()).hexdigest()
+    lines = ",\n".join(f'  "{key}": {json.dumps(entry)}' for key, entry in described.items())
+    return (
+        f'{{\n "version": {VERSION},\n "arrays": "{GRADIENTS.name}",\n "sha256": "{digested}",\n'
+        f' "gradients": {{\n{lines}\n }}\n}}\n'
+    )
 
 
 def _rounded(array):
-    unit = 10.0 ** (np.floor(np.log10(np.abs(array).max(initial=1e-300))) - 11)
+    """Twelve digits: what is left of two machines' rounding is no change of the file."""
+    unit = 10.0 ** (math.floor(math.log10(np.abs(array).max(initial=1e-300))) - 11)
     return np.round(array / unit) * unit

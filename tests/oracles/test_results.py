@@ -1,11 +1,14 @@
 """The committed comparisons vouch for the code as it is now; no other package is needed to see that."""
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 import vouched
 
 from archcards import cases
-from archcards.cases._registry import flatten
+from archcards.cases import Case
 from archcards.cases.numbers import numbers
 
 RESULTS = vouched.results()
@@ -66,18 +69,40 @@ def test_a_gradient_is_the_slope_of_the_reference(mechanism, slug):
     """In one direction, by central differences, with step halved until rounding takes over."""
     published = cases.of(mechanism)
     (case,) = (case for case in published.cases if case.slug == slug)
-    names = [name.split("/")[2] for name in GRADIENTS.files if name.startswith(f"{mechanism}/{slug}/")]
+    gradients = cases.gradients(published, case)
+    names = sorted({name for found in gradients.values() for name in found})
     along = {name: numbers(*case.arguments[name].shape, seed=70 + i) for i, name in enumerate(names)}
-    for name in {"log_decay", "dt"} & set(names):  # zero is an end of what is legal
-        along[name] = np.where(case.arguments[name] == 0, 0.0, along[name])
+    # 0 and 1 are ends of what is legal; at 0 is where an ELU's slope bends.
+    for name in {"log_decay", "dt", "decay", *(["x"] if mechanism == "elu_plus_one" else [])} & set(names):
+        along[name] = np.where(np.isin(case.arguments[name], (0, 1)), 0.0, along[name])
 
     def total(step):
         moved = {name: case.arguments[name] + step * along[name] for name in names}
-        found = flatten(published.reference(**{**case.arguments, **moved}))
-        return sum((numbers(*y.shape, seed=90 + i) * y).sum() for i, y in enumerate(found))
+        found = published.results(published.reference, Case(slug, {**case.arguments, **moved}))
+        return np.array([(weight * found[name]).sum() for name, weight in weights.items()])
 
-    slope = sum((GRADIENTS[f"{mechanism}/{slug}/{name}"] * along[name]).sum() for name in names)
+    weights = cases.weights(published, case)
+    slopes = [
+        sum((gradient * along[name]).sum() for name, gradient in gradients.get(result, {}).items())
+        for result in weights
+    ]
     # Four points: what is left is of fifth order in the step. Norms bend within the root of epsilon.
-    h = 2.0 ** (-17 if "norm" in mechanism else -11) / max(1.0, max(abs(case.arguments[name]).max() for name in names))
+    bent = "norm" in mechanism or mechanism == "unit_key"
+    h = 2.0 ** (-17 if bent else -11) / max(1.0, max(abs(case.arguments[name]).max() for name in names))
     differences = (8 * (total(h) - total(-h)) - (total(2 * h) - total(-2 * h))) / (12 * h)
-    assert differences == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    assert differences == pytest.approx(np.array(slopes), rel=1e-6, abs=1e-6)
+
+
+def test_the_manifest_of_the_gradients_describes_each():
+    manifest = json.loads(vouched.GRADIENTS.with_suffix(".json").read_text(encoding="utf-8"))
+    assert hashlib.sha256(vouched.GRADIENTS.read_bytes()).hexdigest() == manifest["sha256"]
+    assert list(manifest["gradients"]) == GRADIENTS.files
+    for name, entry in manifest["gradients"].items():
+        assert list(GRADIENTS[name].shape) == entry["shape"]
+        assert 0 <= entry["bound"]["float32"] <= entry["bound"]["bfloat16"]
+
+
+def test_every_case_that_has_gradients_is_a_case():
+    """A case that was renamed or changed has its gradients made anew: run `make oracles`."""
+    for mechanism, slug in DIFFERENTIATED:
+        assert slug in {case.slug for case in cases.of(mechanism).cases}, (mechanism, slug)

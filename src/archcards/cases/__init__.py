@@ -23,6 +23,7 @@ import pkgutil
 from ._registry import Case, Published, mechanisms, of
 from .bounds import EPSILON, SAFETY, error_bounds
 from .files import VERSION, write
+from .gradients import gradient_bounds, gradients, weights
 
 # A module of cases registers them when it is imported.
 for _module in pkgutil.iter_modules(__path__):
@@ -38,6 +39,9 @@ __all__ = [
     "Case",
     "Published",
     "error_bounds",
+    "gradient_bounds",
+    "gradients",
     "of",
+    "weights",
     "write",
 ]

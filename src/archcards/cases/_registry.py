@@ -154,7 +154,7 @@ def flatten(result) -> list[np.ndarray | None]:
         return [array for part in result for array in flatten(part)]
     if is_dataclass(result):
         return [array for part in fields(result) for array in flatten(getattr(result, part.name))]
-    return [np.asarray(result)]
+    return [result if hasattr(result, "detach") else np.asarray(result)]  # a tensor stays one
 
 
 def _is_numbers(result) -> bool:

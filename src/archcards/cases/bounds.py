@@ -1,20 +1,21 @@
 """How far a correct implementation may be off in a narrower dtype."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from ._registry import Case, Published
 from .numbers import numbers
 
-__all__ = ["EPSILON", "SAFETY", "error_bounds"]
+__all__ = ["EPSILON", "SAFETY", "bound", "error_bounds", "nearby"]
 
 EPSILON = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
 """The distance from 1 to the next number of a dtype."""
 
 SAFETY = 8.0
 _TRIALS = 4
+_SMALLEST = 2.0**-126  # the smallest normal number of both
 
 
 @functools.lru_cache(maxsize=None)
@@ -27,7 +28,8 @@ def error_bounds(published: Published, case: Case, dtype: str) -> Mapping[str, f
     The inputs are exact in every dtype, so what is off is arithmetic. Each number that goes in is
     moved by half a unit in its last place, by four fixed patterns of signs $r$, and the reference
     is run on that: how far the result moves is how much one rounding per number is worth, at most.
-    A computation rounds more often than once; the factor 8 covers the sums of these lengths.
+    A computation rounds more often than once; the factor 8 covers the sums of these lengths. No
+    bound is below the smallest normal number of the dtype.
 
     Args:
         published: The cases of a mechanism.
@@ -39,26 +41,53 @@ def error_bounds(published: Published, case: Case, dtype: str) -> Mapping[str, f
         have been moved are no longer legal (probabilities no longer sum to one), or where there are
         no arrays of real numbers.
     """
-    half = EPSILON[dtype] / 2
     expected = published.expected(case)
-    found = {name: half * _largest(array) for name, array in expected.items()}
-    moved = {n: x for n, x in case.arguments.items() if _is_real(x) and n not in published.choices}
-    if not moved:
+    exact = {n: x for n, x in case.arguments.items() if _is_real(x) and n not in published.choices}
+    if not exact:
         return None
+    try:
+        moved = [
+            published.results(published.reference, _moved(case, near))
+            for near in nearby(exact, dtype)
+        ]
+    except ValueError:
+        return None
+    return {name: bound(x, [near[name] for near in moved], dtype) for name, x in expected.items()}
+
+
+def nearby(arrays: Mapping[str, np.ndarray], dtype: str) -> Iterator[dict[str, np.ndarray]]:
+    """The arrays with each number moved by half a unit in its last place, up or down, four times.
+
+    Example:
+        >>> [float(near["x"][0]) for near in nearby({"x": np.ones(1)}, "bfloat16")]
+        [0.99609375, 0.99609375, 0.99609375, 0.99609375]
+    """
     for trial in range(_TRIALS):
-        signs = {n: np.sign(numbers(*x.shape, seed=50 + trial) + 1 / 128) for n, x in moved.items()}
+        signs = {n: _signs(x.shape, *divmod(trial, 2)) for n, x in arrays.items()}
         with np.errstate(invalid="ignore"):
-            near = {n: x * (1 + half * signs[n]) for n, x in moved.items()}
-        try:
-            results = published.results(published.reference, _moved(case, near))
-        except ValueError:
-            return None
-        for name, array in results.items():
-            found[name] = max(found[name], _largest(_difference(array, expected[name])))
-    return {
-        name: 0.0 if expected[name].dtype.kind in "iub" else SAFETY * bound
-        for name, bound in found.items()
-    }
+            yield {n: x * (1 + EPSILON[dtype] / 2 * signs[n]) for n, x in arrays.items()}
+
+
+def _signs(shape, pattern, turned):
+    """One of the patterns of signs, or the same with every other sign turned."""
+    signs = np.sign(numbers(*shape, seed=50 + pattern) + 1 / 128)
+    return signs * np.where(np.arange(signs.size) % 2, 1 - 2 * turned, 1).reshape(shape)
+
+
+def bound(expected: np.ndarray, moved: Iterable[np.ndarray], dtype: str, size: float = 0.0) -> float:
+    """The error allowed to a result, from what it is near the exact arguments; 0 for a whole number.
+
+    Args:
+        expected: The result.
+        moved: The same from arguments that were moved.
+        dtype: The narrower type.
+        size: The size of the numbers that the result is a sum of, where they cancel.
+    """
+    if np.asarray(expected).dtype.kind in "iub":
+        return 0.0
+    changes = [_largest(_difference(near, expected)) for near in moved]
+    rounding = EPSILON[dtype] / 2 * max(size, _largest(expected))
+    return max(_SMALLEST, SAFETY * max(rounding, *changes))
 
 
 def _moved(case, near):

@@ -111,7 +111,5 @@ def cases(root: Path) -> dict[str, bytes]:
     from archcards.cases.files import files
 
     made = {f"cases/{name}": content for name, content in files().items()}
-    gradients = root / "results" / "gradients.npz"
-    if gradients.is_file():
-        made["cases/gradients.npz"] = gradients.read_bytes()
-    return made
+    recorded = sorted((root / "results").glob("gradients.*"))
+    return made | {f"cases/{path.name}": path.read_bytes() for path in recorded}

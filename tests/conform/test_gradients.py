@@ -1,0 +1,209 @@
+"""Gradients of a reader's function, against the published ones."""
+
+import math
+
+import numpy as np
+import pytest
+
+from archcards import cases
+from archcards.conform import ConformError, conform
+
+
+def norm(x, weight=None, eps=1e-6):
+    y = x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+def norm_back(g, x, weight=None, eps=1e-6):
+    """The gradients of an RMS norm, as they are derived by hand."""
+    size = np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+    found = {} if weight is None else {"weight": (g * x / size).sum(tuple(range(x.ndim - 1)))}
+    g = g if weight is None else g * weight
+    return found | {"x": g / size - x * (g * x).mean(-1, keepdims=True) / size**3}
+
+
+def write(state, key, value, beta):
+    error = value - np.einsum("bk,bkv->bv", key, state)
+    return state + beta[:, None, None] * key[:, :, None] * error[:, None, :]
+
+
+def write_back(g, state, key, value, beta, damped=True, scaled=True, by_the_error=True):
+    """The gradients of a delta write, in the order of its arguments."""
+    error = value - np.einsum("bk,bkv->bv", key, state)
+    along = np.einsum("bk,bkv->bv", key, g)  # what flows back to the error, but for beta
+    b = beta[:, None]
+    to_value = b * along if scaled else along
+    to_key = b * np.einsum("bkv,bv->bk", g, error)
+    to_key = to_key - b * np.einsum("bkv,bv->bk", state, along) if by_the_error else to_key
+    to_state = g - b[..., None] * key[:, :, None] * along[:, None] if damped else g
+    return to_state, to_key, to_value, (error * along).sum(-1)
+
+
+IN_ORDER = {"gradients": "state key value beta"}
+
+
+def test_a_right_backward_matches():
+    report = conform("delta_write", write, backward=write_back, **IN_ORDER)
+    assert report and {slope.argument for slope in report.gradients} == {"state", "key", "value", "beta"}
+    assert len(report.gradients) == 4 * len(cases.of("delta_write").cases)
+    assert "gradients that are right" in str(report)
+    assert conform("rms_norm", norm, backward=norm_back)
+
+
+def test_without_a_backward_nothing_is_said():
+    report = conform("delta_write", write)
+    assert report.gradients == () and "gradient" not in str(report)
+
+
+@pytest.mark.parametrize(
+    "mistake, argument, instead",
+    [
+        ({"damped": False}, "state", ""),
+        ({"scaled": False}, "value", "the published one without the factor beta"),
+        ({"by_the_error": False}, "key", ""),
+    ],
+)
+def test_a_wrong_gradient_is_named_with_its_first_wrong_place(mistake, argument, instead):
+    def backward(g, **given):
+        return write_back(g, **given, **mistake)
+
+    report = conform("delta_write", write, backward=backward, **IN_ORDER)
+    assert not report and report.status == 1 and all(outcome.equal for outcome in report.outcomes)
+    assert {slope.argument for slope in report.gradients if not slope.equal} == {argument}
+    text = str(report)
+    assert "results match, gradients do not" in text
+    assert f"gradient of {argument}: wrong in" in text and f"the gradient of {argument}[0, " in text
+    assert (f"in every case it is {instead}" in text) == bool(instead)
+    assert len(text.splitlines()) < 12
+
+
+@pytest.mark.parametrize(
+    "changed, instead",
+    [
+        (lambda g: 0 * g, "zero: nothing flows back to it"),
+        (lambda g: -g, "the published one times -1"),
+        (lambda g: g / math.sqrt(4), "the published one times 0.5"),
+    ],
+)
+def test_a_known_mistake_in_a_gradient_is_named(changed, instead):
+    def backward(g, **given):
+        to_state, *others = write_back(g, **given)
+        return changed(to_state), *others
+
+    report = conform("delta_write", write, backward=backward, **IN_ORDER)
+    assert {s.instead for s in report.gradients if not s.equal} == {instead}
+
+
+def taps(x, weight, bias=None):
+    y = np.zeros_like(x)
+    for back, tap in enumerate(weight.T[::-1]):
+        y[:, back:] += tap * x[:, : x.shape[1] - back]
+    return y if bias is None else y + bias
+
+
+def test_layouts_and_names_reach_the_gradients():
+    """Channels before time, other names: what comes back is in the layout that was declared."""
+
+    def forward(series, kernel):
+        return np.swapaxes(taps(np.swapaxes(series, 1, 2), kernel), 1, 2)
+
+    def backward(g, series, kernel):
+        width, time = kernel.shape[1], series.shape[2]
+        to_series, to_kernel = np.zeros_like(series), np.zeros_like(kernel)
+        for tap in range(width):
+            back = width - 1 - tap
+            if back < time:
+                to_series[..., : time - back] += kernel[:, tap, None] * g[..., back:]
+                to_kernel[:, tap] = (g[..., back:] * series[..., : time - back]).sum((0, 2))
+        return {"series": to_series, "kernel": to_kernel}
+
+    layout = {"names": {"x": "series", "weight": "kernel"}, "axes": "batch channel time"}
+    report = conform("causal_convolution", forward, backward=backward, **layout)
+    assert report and {s.argument for s in report.gradients} == {"x", "weight"}
+    wrong = conform("causal_convolution", forward, backward=lambda g, **given: {"series": backward(g, **given)["series"][:, ::-1]}, **layout)
+    assert not wrong and {s.argument for s in wrong.gradients} == {"x"}
+
+
+def test_only_the_results_that_are_returned_count():
+    """A delta rule of one step that returns its output alone: the state's part of a gradient is no debt."""
+
+    def forward(query, key, value, beta):
+        if query.shape[2] > 1:
+            raise NotImplementedError("one step")
+        return (beta[..., None] * (query * key).sum(-1, keepdims=True)) * value
+
+    def backward(g, query, key, value, beta):
+        b, read = beta[..., None], (query * key).sum(-1, keepdims=True)
+        along = (g * value).sum(-1, keepdims=True)
+        return b * along * key, b * along * query, b * read * g, (read * along)[..., 0]
+
+    report = conform("delta_rule", forward, backward=backward, gradients="query key value beta")
+    assert report and report.compared == ("output",) and len(report.gradients) == 4
+
+
+def test_conventions_that_are_agreed_on_have_slopes_of_their_own():
+    """The published gradients are of the reference alone; the slope is compared along a direction."""
+
+    def doubled(state, key, value, beta):
+        return write(state, key, value, 2 * beta)
+
+    def backward(g, state, key, value, beta):
+        to_state, to_key, to_value, to_beta = write_back(g, state, key, value, 2 * beta)
+        return to_state, to_key, to_value, 2 * to_beta
+
+    def forgets(g, **given):
+        *others, to_beta = backward(g, **given)
+        return *others, to_beta / 2
+
+    follows = {"follows": "beta doubled", **IN_ORDER}
+    assert conform("delta_write", doubled, backward=backward, **follows)
+    report = conform("delta_write", doubled, backward=forgets, **follows)
+    assert {s.argument for s in report.gradients if not s.equal} == {"beta"}
+    assert "the slope along a direction of beta is " in str(report)
+
+
+def test_why_gradients_are_not_compared_is_said():
+    def none(g, **given):
+        raise NotImplementedError("no backward on this device")
+
+    text = str(conform("delta_write", write, backward=none, **IN_ORDER))
+    assert "gradients not compared: no backward on this device" in text
+    text = str(conform("residual", cases.of("residual").reference, backward=none))
+    assert "gradients not compared: none are published for residual" in text
+
+
+def test_a_backward_that_raises_is_told_where():
+    def broken(g, **given):
+        raise ZeroDivisionError("no error")
+
+    report = conform("delta_write", write, backward=broken, **IN_ORDER)
+    assert report.status == 1
+    assert "computing them raises ZeroDivisionError at " in str(report)
+
+
+@pytest.mark.parametrize(
+    "backward, options, reason",
+    [
+        (write_back, {}, "backward must return a mapping from argument to gradient, or gradients must name"),
+        (write_back, {"gradients": "state key"}, r"backward must return 2 gradients \(state, key\), got 4"),
+        (write_back, {"gradients": "state kez _ _"}, "must not name 'kez': did you mean key"),
+        (lambda g, **given: {"sate": g}, {}, "backward must name arguments of the function, got 'sate'"),
+        (write_back, {**IN_ORDER, "each": "batch"}, "each must not be given with backward"),
+        ("k:f", IN_ORDER, "backward must be a function, got 'k:f'"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(backward, options, reason):
+    with pytest.raises(ConformError, match=reason) as refused:
+        conform("delta_write", write, backward=backward, **options)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_narrow_gradients_have_bounds(dtype):
+    """In float32 a right one is within them, and a wrong one is not."""
+    assert conform("delta_write", write, backward=write_back, dtype=dtype, **IN_ORDER)
+
+    def wrong(g, **given):
+        return write_back(g, **given, damped=False)
+
+    assert not conform("delta_write", write, backward=wrong, dtype=dtype, **IN_ORDER)
