@@ -3,14 +3,19 @@
 from ..architecture import Attention, Experts, FeedForward, Reach, Tensor
 
 __all__ = [
+    "after_norms",
     "attention",
     "dense",
     "experts",
     "gated",
+    "head_norms",
     "layer_norm",
+    "layer_norms",
     "linear",
     "plain",
+    "pre_norms",
     "rms_norm",
+    "sandwich_norms",
     "vector",
 ]
 
@@ -37,6 +42,32 @@ def layer_norm(name: str, width: int, bias: bool = True, **facts) -> tuple[Tenso
     """A norm with a scale and, unless told, a shift."""
     scale = vector(f"{name} norm", width, **facts)
     return (scale, vector(f"{name} norm bias", width, **facts)) if bias else (scale,)
+
+
+def pre_norms(hidden: int) -> tuple[Tensor, ...]:
+    """The two norms of a pre-norm layer."""
+    return rms_norm("attention", hidden) + rms_norm("feed-forward", hidden)
+
+
+def layer_norms(hidden: int, bias: bool = True) -> tuple[Tensor, ...]:
+    """The same with shifts, unless told."""
+    return layer_norm("attention", hidden, bias) + layer_norm("feed-forward", hidden, bias)
+
+
+def after_norms(hidden: int) -> tuple[Tensor, ...]:
+    """A norm after each half of the layer, none before."""
+    return rms_norm("after attention", hidden) + rms_norm("after feed-forward", hidden)
+
+
+def sandwich_norms(hidden: int) -> tuple[Tensor, ...]:
+    """A norm before and after each half of the layer."""
+    names = ("attention", "after attention", "feed-forward", "after feed-forward")
+    return sum((rms_norm(name, hidden) for name in names), ())
+
+
+def head_norms(width: int) -> tuple[Tensor, ...]:
+    """Norms of queries and keys over one head's width, shared by the heads."""
+    return rms_norm("query", width) + rms_norm("key", width)
 
 
 def attention(

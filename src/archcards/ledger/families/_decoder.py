@@ -2,18 +2,31 @@
 
 from collections.abc import Callable, Sequence
 
-from ..architecture import Architecture, Embeddings, Head, Layer, Reach, Tensor
+from ..architecture import (
+    Architecture,
+    Embeddings,
+    Experts,
+    FeedForward,
+    Head,
+    Layer,
+    Reach,
+    Tensor,
+)
 from ..fields import Fields
+from ._blocks import attention, dense, gated, pre_norms, rms_norm
 
 __all__ = [
     "FULL",
     "Widths",
     "architecture_class",
     "assemble",
+    "decoder",
+    "full",
     "has_head",
     "head_widths",
     "reaches",
     "tied_table",
+    "windows",
 ]
 
 FULL = Reach()
@@ -36,11 +49,12 @@ def head_widths(
     default: int | None = None,
     kv_default: int | None = None,
     heads_default: int | None = None,
+    share: bool = False,
 ) -> Widths:
     """Reads `num_attention_heads`, `num_key_value_heads`, `head_dim`.
 
     Absent, the key/value heads are as many as the query heads and the width is their share of
-    the hidden size, unless the family says otherwise.
+    the hidden size, unless the family says otherwise. With `share` no other width is understood.
     """
     heads = fields.size("num_attention_heads", heads_default)
     kv_heads = fields.size(
@@ -53,7 +67,9 @@ def head_widths(
             width = default
         else:
             width = fields.divides("num_attention_heads", heads, hidden, "the hidden size")
-    elif width * heads != hidden:
+    if share and width * heads != hidden:
+        raise fields.refuse("head_dim", "the heads' share of hidden_size")
+    if width * heads != hidden and fields.values.get("head_dim") is not None:
         fields.note(
             f"head_dim {width} times {heads} heads is {width * heads}, not the hidden "
             f"size {hidden}: the config's head_dim is what counts"
@@ -97,6 +113,81 @@ def reaches(
             f"({fields.where(window_field)})"
         )
     return found
+
+
+def full(fields: Fields, count: int) -> list[Reach]:
+    """Every layer reads everything before it; `layer_types` may say so too."""
+    fields.kinds("layer_types", count, ["full_attention"])
+    return [FULL] * count
+
+
+def windows(
+    default: int | None = None, implied: Callable[[int], bool] = lambda layer: True
+) -> Callable[[Fields, int], list[Reach]]:
+    """Layers with a window: those that `layer_types` lists, or else those that `implied` names.
+
+    `default` is the window where the file does not say; a null is none.
+    """
+
+    def read(fields: Fields, count: int) -> list[Reach]:
+        window = fields.maybe("sliding_window")
+        if default is not None and "sliding_window" not in fields:
+            fields.note(f"sliding_window absent: the family's default, {default}")
+            window = default
+        return reaches(fields, count, window, implied=implied)
+
+    return read
+
+
+def decoder(
+    fields: Fields,
+    *,
+    head_width: int | None = None,
+    kv_heads: int | None = None,
+    share: bool = False,
+    reach: Callable[[Fields, int], list[Reach]] = full,
+    network: Callable[[int, int, bool], tuple[Tensor, ...]] = gated,
+    network_bias: bool = False,
+    parts: Callable[[Fields, int, int], list[FeedForward | Experts]] | None = None,
+    norms: Callable[[int], tuple[Tensor, ...]] = pre_norms,
+    final: Callable[[str, int], tuple[Tensor, ...]] = rms_norm,
+    extra: Callable[[Widths], tuple[Tensor, ...]] = lambda widths: (),
+    tied: bool = False,
+    head_bias: bool = False,
+    **biases,
+) -> Architecture:
+    """A decoder with Llama's fields, as one that differs from Llama in no more than these.
+
+    `head_width` and `kv_heads` are meant where the file is silent (with `share` the width cannot
+    be another than the heads' share); `reach` and `parts` read what each layer sees and which
+    feed-forward part it has; `extra` are further tensors of attention; `biases` are those of its
+    projections.
+    """
+    hidden, count = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, default=head_width, kv_default=kv_heads, share=share)
+    seen = reach(fields, count)
+    if parts is None:
+        part = dense(network(hidden, fields.size("intermediate_size"), network_bias))
+        found = [part] * count
+    else:
+        found = parts(fields, hidden, count)
+    sizes = (hidden, widths.heads, widths.kv_heads, widths.width)
+    return assemble(
+        fields,
+        layers=[
+            Layer(
+                (attention(*sizes, reach=one, extra=extra(widths), **biases),),
+                (part,),
+                norms(hidden),
+            )
+            for one, part in zip(seen, found, strict=True)
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, tied),
+        final=final("final", hidden),
+        head_bias=head_bias,
+    )
 
 
 def tied_table(fields: Fields, default: bool) -> bool:

@@ -11,9 +11,8 @@ from ..architecture import (
     Tower,
 )
 from ..fields import Fields
-from ._blocks import dense, experts, gated, layer_norm, linear, rms_norm
+from ._blocks import dense, experts, gated, layer_norm, linear, pre_norms, rms_norm
 from ._decoder import assemble, has_head, tied_table
-from .llama import pre_norms
 from .mixtures import chosen
 
 __all__ = [

@@ -2,9 +2,8 @@
 
 from ..architecture import Architecture, CompressedAttention, Indexer, Layer, Module, Tensor
 from ..fields import Fields
-from ._blocks import experts, linear, rms_norm, vector
+from ._blocks import experts, linear, pre_norms, rms_norm, vector
 from ._decoder import assemble, tied_table
-from .llama import pre_norms
 from .mixtures import chosen
 
 __all__ = ["deepseek_v4"]

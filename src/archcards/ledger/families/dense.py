@@ -1,11 +1,21 @@
 """Dense decoders by other makers: each differs from Llama in a few norms, biases or windows."""
 
-from ..architecture import Architecture, Layer, Reach, Tensor
+from ..architecture import Architecture, Reach, Tensor
 from ..fields import Fields
-from ._blocks import attention, dense, gated, layer_norm, plain, rms_norm, vector
-from ._decoder import FULL, Widths, assemble, head_widths, reaches, tied_table
-from .gemma import pattern, sandwich_norms
-from .llama import head_norms, pre_norms
+from ._blocks import (
+    after_norms,
+    gated,
+    layer_norm,
+    layer_norms,
+    plain,
+    pre_norms,
+    rms_norm,
+    sandwich_norms,
+    vector,
+)
+from ._decoder import Widths, decoder, reaches, windows
+from .gemma import pattern
+from .llama import all_heads, each_head
 
 __all__ = [
     "apertus",
@@ -35,66 +45,45 @@ __all__ = [
 ]
 
 
-def _decoder(
-    fields: Fields,
-    hidden: int,
-    widths: Widths,
-    windows: list[Reach],
-    network: tuple[Tensor, ...],
-    norms: tuple[Tensor, ...],
-    final: tuple[Tensor, ...],
-    *,
-    tied: bool = False,
-    head_bias: bool = False,
-    **options,
-) -> Architecture:
-    """Equal layers of attention and a dense network, but for what each may read."""
-    part = dense(network)
-    return assemble(
-        fields,
-        layers=[
-            Layer(
-                (
-                    attention(
-                        hidden, widths.heads, widths.kv_heads, widths.width, reach=reach, **options
-                    ),
-                ),
-                (part,),
-                norms,
-            )
-            for reach in windows
-        ],
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, tied),
-        final=final,
-        head_bias=head_bias,
+# Norms of attention that some of them have.
+
+
+def one_for_each_head(widths: Widths) -> tuple[Tensor, ...]:
+    """A scale of its own for each query head and each key head."""
+    return (
+        vector("query norms", widths.heads, widths.width),
+        vector("key norms", widths.kv_heads, widths.width),
     )
 
 
-def _full(fields: Fields) -> list[Reach]:
-    count = fields.layers()
-    fields.kinds("layer_types", count, ["full_attention"])
-    return [FULL] * count
+def shifted_heads(widths: Widths) -> tuple[Tensor, ...]:
+    """Norms with a shift of queries and keys, over one head each."""
+    return layer_norm("query", widths.width) + layer_norm("key", widths.width)
+
+
+def nothing(widths: Widths) -> tuple[Tensor, ...]:
+    """None."""
+    return ()
+
+
+# The families.
 
 
 def smollm3(fields: Fields) -> Architecture:
     """SmolLM3: Llama's layer; every fourth without rotation, which changes no count."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, kv_default=4)
-    window = fields.maybe("sliding_window") if fields.flag("use_sliding_window", False) else None
+
+    def reach(fields: Fields, count: int) -> list[Reach]:
+        used = fields.flag("use_sliding_window", False)
+        window = fields.maybe("sliding_window") if used else None
+        rotated = fields.sizes("no_rope_layers", count, most=1) or [1] * count
+        return reaches(fields, count, window, implied=lambda layer: not rotated[layer])
+
     fields.skip("sliding_window", "no_rope_layer_interval", "max_window_layers")
-    rotated = fields.sizes("no_rope_layers", count, most=1) or [1] * count
-    windows = reaches(fields, count, window, implied=lambda layer: not rotated[layer])
-    inner, mlp_bias = fields.size("intermediate_size"), fields.flag("mlp_bias", False)
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        windows,
-        gated(hidden, inner, mlp_bias),
-        pre_norms(hidden),
-        rms_norm("final", hidden),
+        kv_heads=4,
+        reach=reach,
+        network_bias=fields.flag("mlp_bias", False),
         tied=True,
         bias=fields.flag("attention_bias", False),
     )
@@ -102,78 +91,53 @@ def smollm3(fields: Fields) -> Architecture:
 
 def arcee(fields: Fields) -> Architecture:
     """Arcee: a plain network with a squared activation in place of the gated one."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
-    network = plain(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        network,
-        pre_norms(hidden),
-        rms_norm("final", hidden),
+        network=plain,
+        network_bias=fields.flag("mlp_bias", False),
         bias=fields.flag("attention_bias", False),
     )
 
 
 def apertus(fields: Fields) -> Architecture:
     """Apertus: a plain network whose activation has two parameters, head norms."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
     fields.text("hidden_act", "xielu", ["xielu"])
     fields.only("mlp_bias", False)
     fields.only("post_norm", False)
     fields.only("qk_norm", True)
-    network = plain(hidden, fields.size("intermediate_size"), False) + (vector("activation", 2),)
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        network,
-        pre_norms(hidden),
-        rms_norm("final", hidden),
+        network=lambda *sizes: (*plain(*sizes), vector("activation", 2)),
         bias=fields.flag("attention_bias", False),
-        extra=head_norms(widths.width),
+        extra=each_head,
     )
 
 
 def nemotron(fields: Fields) -> Architecture:
     """Nemotron 4 and Minitron: layer norms, a plain network with a squared activation."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
-    network = plain(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
-    norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        network,
-        norms,
-        layer_norm("final", hidden),
+        network=plain,
+        network_bias=fields.flag("mlp_bias", False),
+        norms=layer_norms,
+        final=layer_norm,
         bias=fields.flag("attention_bias", False),
     )
 
 
 def starcoder2(fields: Fields) -> Architecture:
     """StarCoder2: layer norms, biases, a plain network, every layer a window unless it is null."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, kv_default=2)
     bias = fields.flag("use_bias", True)
-    windows = reaches(fields, count, fields.maybe("sliding_window"), implied=lambda layer: True)
     fields.only("norm_type", "layer_norm")
     fields.only("mlp_type", "default")
-    norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        windows,
-        plain(hidden, fields.size("intermediate_size"), bias),
-        norms,
-        layer_norm("final", hidden),
+        kv_heads=2,
+        reach=windows(),
+        network=plain,
+        network_bias=bias,
+        norms=layer_norms,
+        final=layer_norm,
         tied=True,
         bias=bias,
     )
@@ -181,165 +145,92 @@ def starcoder2(fields: Fields) -> Architecture:
 
 def stablelm(fields: Fields) -> Architecture:
     """StableLM: layer norms, optional norms per head, perhaps one norm for both halves."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
-    norms = layer_norm("attention", hidden)
-    if not fields.flag("use_parallel_residual", False):
-        norms += layer_norm("feed-forward", hidden)
-    extra = ()
-    if fields.flag("qk_layernorm", False):
-        extra = (
-            vector("query norms", widths.heads, widths.width),
-            vector("key norms", widths.kv_heads, widths.width),
-        )
-    return _decoder(
+    parallel = fields.flag("use_parallel_residual", False)
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        gated(hidden, fields.size("intermediate_size")),
-        norms,
-        layer_norm("final", hidden),
+        norms=(lambda hidden: layer_norm("layer", hidden)) if parallel else layer_norms,
+        final=layer_norm,
         bias=fields.flag("use_qkv_bias", False),
         output_bias=False,
-        extra=extra,
+        extra=one_for_each_head if fields.flag("qk_layernorm", False) else nothing,
     )
 
 
 def phi(fields: Fields) -> Architecture:
     """Phi 1 to 2: one norm for both halves, which run in parallel; biases, also on the head."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
-    extra = ()
-    if fields.flag("qk_layernorm", False):
-        extra = layer_norm("query", widths.width) + layer_norm("key", widths.width)
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        plain(hidden, fields.size("intermediate_size")),
-        layer_norm("layer", hidden),
-        layer_norm("final", hidden),
+        network=plain,
+        network_bias=True,
+        norms=lambda hidden: layer_norm("layer", hidden),
+        final=layer_norm,
         head_bias=True,
         bias=True,
-        extra=extra,
+        extra=shifted_heads if fields.flag("qk_layernorm", False) else nothing,
     )
 
 
 def persimmon(fields: Fields) -> Architecture:
     """Persimmon: GPT-NeoX's layer with norms on queries and keys."""
-    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
-    extra = ()
-    if fields.flag("qk_layernorm", True):
-        extra = layer_norm("query", width) + layer_norm("key", width)
-    norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
-    return _decoder(
+    fields.only("num_key_value_heads", fields.size("num_attention_heads"))
+    return decoder(
         fields,
-        hidden,
-        Widths(heads, heads, width),
-        _full(fields),
-        plain(hidden, fields.size("intermediate_size")),
-        norms,
-        layer_norm("final", hidden),
+        share=True,
+        network=plain,
+        network_bias=True,
+        norms=layer_norms,
+        final=layer_norm,
         bias=True,
-        extra=extra,
+        extra=shifted_heads if fields.flag("qk_layernorm", True) else nothing,
     )
 
 
 def olmo(fields: Fields) -> Architecture:
     """OLMo: norms without parameters."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
     fields.skip("clip_qkv")
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        gated(hidden, fields.size("intermediate_size")),
-        (),
-        (),
+        norms=lambda hidden: (),
+        final=lambda name, hidden: (),
         bias=fields.flag("attention_bias", False),
     )
 
 
-def all_head_norms(widths: Widths) -> tuple[Tensor, ...]:
-    """Norms over all query heads, and over all key heads, at once."""
-    return rms_norm("query", widths.heads * widths.width) + rms_norm(
-        "key", widths.kv_heads * widths.width
-    )
-
-
-def after_norms(hidden: int) -> tuple[Tensor, ...]:
-    """A norm after each half, none before."""
-    return rms_norm("after attention", hidden) + rms_norm("after feed-forward", hidden)
-
-
-def _olmo2(fields: Fields, hidden: int, widths: Widths, windows: list[Reach]) -> Architecture:
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        windows,
-        gated(hidden, fields.size("intermediate_size")),
-        after_norms(hidden),
-        rms_norm("final", hidden),
-        bias=fields.flag("attention_bias", False),
-        extra=all_head_norms(widths),
-    )
+def _olmo2(fields: Fields, **reach) -> Architecture:
+    bias = fields.flag("attention_bias", False)
+    return decoder(fields, norms=after_norms, bias=bias, extra=all_heads, **reach)
 
 
 def olmo2(fields: Fields) -> Architecture:
     """OLMo 2: norms after each half, and on queries and keys over all heads."""
-    hidden = fields.size("hidden_size")
-    return _olmo2(fields, hidden, head_widths(fields, hidden), _full(fields))
+    return _olmo2(fields)
 
 
 def olmo3(fields: Fields) -> Architecture:
     """OLMo 3: OLMo 2 with three window layers to a full one."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
-    windows = reaches(fields, count, window, implied=lambda layer: (layer + 1) % 4 != 0)
-    return _olmo2(fields, hidden, head_widths(fields, hidden), windows)
+    return _olmo2(fields, reach=windows(4096, lambda layer: (layer + 1) % 4 != 0))
+
+
+def _cohere(fields: Fields, **differences) -> Architecture:
+    return decoder(
+        fields,
+        norms=lambda hidden: layer_norm("layer", hidden, False),
+        final=lambda name, hidden: layer_norm(name, hidden, False),
+        tied=True,
+        bias=fields.flag("attention_bias", False),
+        **differences,
+    )
 
 
 def cohere(fields: Fields) -> Architecture:
     """Command R: one norm without bias for both halves, which run in parallel; tied."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
-    extra = ()
-    if fields.flag("use_qk_norm", False):
-        extra = (
-            vector("query norms", widths.heads, widths.width),
-            vector("key norms", widths.kv_heads, widths.width),
-        )
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        _full(fields),
-        gated(hidden, fields.size("intermediate_size")),
-        layer_norm("layer", hidden, False),
-        layer_norm("final", hidden, False),
-        tied=True,
-        bias=fields.flag("attention_bias", False),
-        extra=extra,
-    )
+    normed = fields.flag("use_qk_norm", False)
+    return _cohere(fields, extra=one_for_each_head if normed else nothing)
 
 
 def cohere2(fields: Fields) -> Architecture:
     """Command R7B and A: Command R with three window layers to a full one."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
-    if widths.heads * widths.width != hidden:
-        raise fields.refuse(
-            "head_dim", f"{hidden // widths.heads}, the heads' share of hidden_size"
-        )
-    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     every = fields.first("sliding_window_pattern", "_sliding_window_pattern")
-    windows = reaches(fields, count, window, implied=pattern(fields, every, 4))
     fields.only("use_qk_norm", False)
     fields.skip(
         "layer_switch",
@@ -352,30 +243,15 @@ def cohere2(fields: Fields) -> Architecture:
         "use_parallel_block",
         "use_parallel_embedding",
     )
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        windows,
-        gated(hidden, fields.size("intermediate_size")),
-        layer_norm("layer", hidden, False),
-        layer_norm("final", hidden, False),
-        tied=True,
-        bias=fields.flag("attention_bias", False),
-    )
+    return _cohere(fields, share=True, reach=windows(4096, pattern(fields, every, 4)))
 
 
 def _glm(fields: Fields, norms) -> Architecture:
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden, default=128, kv_default=2)
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        gated(hidden, fields.size("intermediate_size")),
-        norms(hidden),
-        rms_norm("final", hidden),
+        head_width=128,
+        kv_heads=2,
+        norms=norms,
         bias=fields.flag("attention_bias", True),
         output_bias=False,
     )
@@ -393,37 +269,17 @@ def glm4(fields: Fields) -> Architecture:
 
 def ernie4_5(fields: Fields) -> Architecture:
     """ERNIE 4.5, dense."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden, default=128, kv_default=2)
     bias = fields.flag("use_bias", False)
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        _full(fields),
-        gated(hidden, fields.size("intermediate_size"), bias),
-        pre_norms(hidden),
-        rms_norm("final", hidden),
-        tied=True,
-        bias=bias,
-    )
+    return decoder(fields, head_width=128, kv_heads=2, network_bias=bias, tied=True, bias=bias)
 
 
 def helium(fields: Fields) -> Architecture:
     """Helium."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden, default=128)
-    if widths.heads * widths.width != hidden:
-        raise fields.refuse("head_dim", "the heads' share of hidden_size")
-    network = gated(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        network,
-        pre_norms(hidden),
-        rms_norm("final", hidden),
+        head_width=128,
+        share=True,
+        network_bias=fields.flag("mlp_bias", False),
         bias=fields.flag("attention_bias", False),
         output_bias=False,
     )
@@ -431,8 +287,6 @@ def helium(fields: Fields) -> Architecture:
 
 def hunyuan_dense(fields: Fields) -> Architecture:
     """Hunyuan, dense: head norms on query and key."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
     fields.only("use_qk_norm", True)
     fields.only("use_cla", False)
     fields.skip(
@@ -461,55 +315,32 @@ def hunyuan_dense(fields: Fields) -> Architecture:
         "skip_cls_token",
         "unused_vocab",
     )
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        _full(fields),
-        gated(hidden, fields.size("intermediate_size")),
-        pre_norms(hidden),
-        rms_norm("final", hidden),
-        bias=fields.flag("attention_bias", False),
-        extra=head_norms(widths.width),
-    )
+    return decoder(fields, bias=fields.flag("attention_bias", False), extra=each_head)
+
+
+def exaone4_windows(fields: Fields, count: int) -> list[Reach]:
+    """EXAONE's windows: a zero is none, and the pattern a number or letters."""
+    window = fields.maybe("sliding_window", least=0) or None
+    if "sliding_window" not in fields:
+        window = 4096
+    implied = None if window is None else pattern(fields, "sliding_window_pattern", 4)
+    fields.skip("sliding_window_pattern")
+    return reaches(fields, count, window, implied=implied)
 
 
 def exaone4(fields: Fields) -> Architecture:
     """EXAONE 4: norms after each half and on heads; a window pattern as a number or as letters."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
-    window = (
-        4096 if "sliding_window" not in fields else fields.maybe("sliding_window", least=0) or None
-    )
-    implied = None if window is None else pattern(fields, "sliding_window_pattern", 4)
-    fields.skip("sliding_window_pattern")
-    windows = reaches(fields, count, window, implied=implied)
     fields.skip("cache_implementation")
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        windows,
-        gated(hidden, fields.size("intermediate_size")),
-        after_norms(hidden),
-        rms_norm("final", hidden),
-        extra=head_norms(widths.width),
-    )
+    return decoder(fields, reach=exaone4_windows, norms=after_norms, extra=each_head)
 
 
 def seed_oss(fields: Fields) -> Architecture:
     """Seed-OSS: biases on query, key and value."""
-    hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden, default=128, kv_default=8)
-    network = gated(hidden, fields.size("intermediate_size"), fields.flag("mlp_bias", False))
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        network,
-        pre_norms(hidden),
-        rms_norm("final", hidden),
+        head_width=128,
+        kv_heads=8,
+        network_bias=fields.flag("mlp_bias", False),
         bias=fields.flag("attention_bias", True),
         output_bias=fields.flag("attention_out_bias", False),
     )
@@ -517,51 +348,21 @@ def seed_oss(fields: Fields) -> Architecture:
 
 def ministral(fields: Fields) -> Architecture:
     """Ministral 8B: Mistral with a kind for each layer."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, kv_default=8)
-    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
-    windows = reaches(fields, count, window, implied=lambda layer: True)
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        windows,
-        gated(hidden, fields.size("intermediate_size")),
-        pre_norms(hidden),
-        rms_norm("final", hidden),
-    )
+    return decoder(fields, kv_heads=8, reach=windows(4096))
 
 
 def ministral3(fields: Fields) -> Architecture:
     """Ministral 3: Mistral's layer, full attention unless a window is given."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, kv_default=8)
-    windows = reaches(fields, count, fields.maybe("sliding_window"), implied=lambda layer: True)
-    return _decoder(
-        fields,
-        hidden,
-        widths,
-        windows,
-        gated(hidden, fields.size("intermediate_size")),
-        pre_norms(hidden),
-        rms_norm("final", hidden),
-    )
+    return decoder(fields, kv_heads=8, reach=windows())
 
 
 def vaultgemma(fields: Fields) -> Architecture:
     """VaultGemma: Gemma 2 without the norms after each half."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, default=256, kv_default=4)
-    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
-    windows = reaches(fields, count, window, implied=lambda layer: layer % 2 == 0)
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        windows,
-        gated(hidden, fields.size("intermediate_size")),
-        pre_norms(hidden),
-        rms_norm("final", hidden),
+        head_width=256,
+        kv_heads=4,
+        reach=windows(4096, lambda layer: layer % 2 == 0),
         tied=True,
         bias=fields.flag("attention_bias", False),
     )
@@ -570,16 +371,9 @@ def vaultgemma(fields: Fields) -> Architecture:
 def bitnet(fields: Fields) -> Architecture:
     """BitNet b1.58: a norm before the output projection, and one inside the network."""
     hidden = fields.size("hidden_size")
-    widths = head_widths(fields, hidden)
-    inner = fields.size("intermediate_size")
-    return _decoder(
+    return decoder(
         fields,
-        hidden,
-        widths,
-        _full(fields),
-        gated(hidden, inner) + rms_norm("inner", inner),
-        pre_norms(hidden),
-        rms_norm("final", hidden),
+        network=lambda width, inner, bias: gated(width, inner, bias) + rms_norm("inner", inner),
         bias=fields.flag("attention_bias", False),
-        extra=rms_norm("before output", hidden),
+        extra=lambda widths: rms_norm("before output", hidden),
     )

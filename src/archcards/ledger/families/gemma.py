@@ -2,92 +2,41 @@
 
 from collections.abc import Callable
 
-from ..architecture import Architecture, Layer, Reach, Tensor
+from ..architecture import Architecture, Layer, Tensor
 from ..fields import Fields
-from ._blocks import attention, dense, gated, rms_norm
-from ._decoder import assemble, has_head, head_widths, reaches, tied_table
+from ._blocks import (
+    attention,
+    dense,
+    gated,
+    head_norms,
+    rms_norm,
+    sandwich_norms,
+)
+from ._decoder import assemble, decoder, has_head, head_widths, tied_table, windows
 from ._towers import siglip
-from .llama import head_norms, pre_norms
 
 __all__ = ["gemma", "gemma2", "gemma3", "gemma3_text"]
 
 
 def gemma(fields: Fields) -> Architecture:
     """Gemma 1: Llama's layer, heads 256 wide, the table tied."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, default=256, kv_default=16)
     fields.only("use_bidirectional_attention", False)
     bias = fields.flag("attention_bias", False)
-    layer = Layer(
-        (attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
-        (dense(gated(hidden, fields.size("intermediate_size"))),),
-        pre_norms(hidden),
-    )
-    return assemble(
-        fields,
-        layers=[layer] * count,
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
-        final=rms_norm("final", hidden),
-    )
-
-
-def sandwich_norms(hidden: int) -> tuple:
-    """A norm before and after each half of the layer."""
-    names = ("attention", "after attention", "feed-forward", "after feed-forward")
-    return sum((rms_norm(name, hidden) for name in names), ())
-
-
-def _sandwich(
-    fields: Fields,
-    hidden: int,
-    windows: list[Reach],
-    widths,
-    extra=(),
-    vocabulary: int | None = None,
-    **parts,
-) -> Architecture:
-    inner = fields.size("intermediate_size")
-    bias = fields.flag("attention_bias", False)
-    layers = [
-        Layer(
-            (
-                attention(
-                    hidden,
-                    widths.heads,
-                    widths.kv_heads,
-                    widths.width,
-                    bias=bias,
-                    extra=extra,
-                    reach=reach,
-                ),
-            ),
-            (dense(gated(hidden, inner)),),
-            sandwich_norms(hidden),
-        )
-        for reach in windows
-    ]
-    return assemble(
-        fields,
-        layers=layers,
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size", vocabulary),
-        tied=tied_table(fields, True),
-        final=rms_norm("final", hidden),
-        **parts,
-    )
+    return decoder(fields, head_width=256, kv_heads=16, tied=True, bias=bias)
 
 
 def gemma2(fields: Fields) -> Architecture:
     """Gemma 2: four norms a layer; every other layer, the first included, a window."""
-    hidden, count = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, default=256, kv_default=4)
     fields.only("use_bidirectional_attention", False)
-    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     fields.skip("cache_implementation", "sliding_window_size")
-    return _sandwich(
-        fields, hidden, reaches(fields, count, window, implied=lambda i: i % 2 == 0), widths
+    return decoder(
+        fields,
+        head_width=256,
+        kv_heads=4,
+        reach=windows(4096, lambda layer: layer % 2 == 0),
+        norms=sandwich_norms,
+        tied=True,
+        bias=fields.flag("attention_bias", False),
     )
 
 
@@ -112,10 +61,27 @@ def gemma3_text(fields: Fields, **parts) -> Architecture:
     widths = head_widths(fields, hidden, default=256, heads_default=8, kv_default=4)
     fields.only("use_bidirectional_attention", False)
     fields.skip("cache_implementation")
-    window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     every = fields.first("sliding_window_pattern", "_sliding_window_pattern")
-    windows = reaches(fields, count, window, implied=pattern(fields, every, 6))
-    return _sandwich(fields, hidden, windows, widths, head_norms(widths.width), 262208, **parts)
+    reach = windows(4096, pattern(fields, every, 6))
+    network = dense(gated(hidden, fields.size("intermediate_size")))
+    bias, extra = fields.flag("attention_bias", False), head_norms(widths.width)
+    sizes = (hidden, widths.heads, widths.kv_heads, widths.width)
+    return assemble(
+        fields,
+        layers=[
+            Layer(
+                (attention(*sizes, bias=bias, extra=extra, reach=one),),
+                (network,),
+                sandwich_norms(hidden),
+            )
+            for one in reach(fields, count)
+        ],
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size", 262208),
+        tied=tied_table(fields, True),
+        final=rms_norm("final", hidden),
+        **parts,
+    )
 
 
 def gemma3(fields: Fields) -> Architecture:

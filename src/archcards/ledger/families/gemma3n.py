@@ -2,10 +2,8 @@
 
 from ..architecture import Architecture, Layer, Tensor
 from ..fields import Fields
-from ._blocks import attention, dense, gated, linear, rms_norm, vector
+from ._blocks import attention, dense, gated, head_norms, linear, rms_norm, sandwich_norms, vector
 from ._decoder import assemble, has_head, head_widths, reaches, tied_table
-from .gemma import sandwich_norms
-from .llama import head_norms
 
 __all__ = ["gemma3n", "gemma3n_text"]
 

@@ -2,11 +2,19 @@
 
 from ..architecture import Architecture, Experts, Layer, Reach, Tensor, Tower
 from ..fields import Fields
-from ._blocks import attention, dense, experts, gated, linear, rms_norm, vector
+from ._blocks import (
+    attention,
+    dense,
+    experts,
+    gated,
+    head_norms,
+    linear,
+    rms_norm,
+    sandwich_norms,
+    vector,
+)
 from ._decoder import FULL, assemble, has_head, tied_table
 from ._towers import gemma4_vision
-from .gemma import sandwich_norms
-from .llama import head_norms
 from .mixtures import chosen
 
 __all__ = ["gemma4", "gemma4_text"]

@@ -2,11 +2,10 @@
 
 from ..architecture import Architecture, Experts, Layer, Reach
 from ..fields import Fields
-from ._blocks import attention, rms_norm
+from ._blocks import attention, head_norms, pre_norms, rms_norm
 from ._decoder import FULL, Widths, assemble, head_widths, reaches, tied_table
 from .deepseek import mixed_feed_forward, prediction
 from .gemma import pattern
-from .llama import head_norms, pre_norms
 from .mixtures import chosen
 
 __all__ = ["dots1", "exaone_moe", "glm4_moe"]

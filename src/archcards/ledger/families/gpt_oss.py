@@ -2,9 +2,8 @@
 
 from ..architecture import Architecture, Layer
 from ..fields import Fields
-from ._blocks import attention, experts, rms_norm, vector
+from ._blocks import attention, experts, pre_norms, rms_norm, vector
 from ._decoder import assemble, head_widths, reaches, tied_table
-from .llama import pre_norms
 from .mixtures import chosen
 
 __all__ = ["gpt_oss"]

@@ -8,10 +8,9 @@ from ..architecture import (
 )
 from ..errors import UnsupportedConfig
 from ..fields import Fields, shown
-from ._blocks import attention, dense, experts, gated, rms_norm
+from ._blocks import attention, dense, experts, gated, head_norms, pre_norms, rms_norm
 from ._decoder import assemble, head_widths, tied_table
 from ._recurrences import mamba, mamba2, real_gated, short_convolution
-from .llama import head_norms, pre_norms
 from .mixtures import chosen
 from .state_space import rank_of
 

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 from ..architecture import Architecture, Attention, Layer, Module, Recurrence
 from ..fields import Fields
-from ._blocks import attention, dense, experts, gated, linear, rms_norm
+from ._blocks import attention, dense, experts, gated, head_norms, linear, pre_norms, rms_norm
 from ._decoder import assemble, head_widths, tied_table
 from ._recurrences import gated_delta, kimi_delta, lightning
 from .deepseek import latent, mixed_feed_forward
-from .llama import head_norms, pre_norms
 from .mixtures import chosen, sparse_layers
 
 __all__ = ["kimi_linear", "minimax", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"]

@@ -2,10 +2,9 @@
 
 from ..architecture import Architecture, Layer, Reach, Tower
 from ..fields import Fields
-from ._blocks import attention, dense, experts, gated, rms_norm
+from ._blocks import attention, dense, experts, gated, pre_norms, rms_norm
 from ._decoder import FULL, assemble, has_head, head_widths, tied_table
 from ._towers import llama4_vision
-from .llama import pre_norms
 from .mixtures import chosen
 
 __all__ = ["llama4", "llama4_text"]

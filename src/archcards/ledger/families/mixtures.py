@@ -1,10 +1,12 @@
 """Llama-like decoders whose feed-forward networks are routed experts."""
 
+from collections.abc import Callable
+
 from ..architecture import Architecture, Experts, FeedForward, Layer
 from ..fields import Fields
-from ._blocks import attention, dense, experts, gated, layer_norm, rms_norm
-from ._decoder import assemble, head_widths, reaches, tied_table
-from .llama import head_norms, pre_norms, qwen_windows
+from ._blocks import attention, dense, experts, gated, layer_norm, layer_norms
+from ._decoder import assemble, decoder, tied_table, windows
+from .llama import all_heads, each_head, qwen_windows
 
 __all__ = [
     "dbrx",
@@ -26,33 +28,29 @@ def chosen(fields: Fields, name: str, count: int, default: int | None = None) ->
     return number
 
 
+def routed(
+    fields: Fields,
+    hidden: int,
+    *,
+    count: int | None = None,
+    taken: int | None = None,
+    inner: str = "intermediate_size",
+    **shared,
+) -> Experts:
+    """The mixture that the usual fields describe; `count` and `taken` where they are silent."""
+    number = fields.size(fields.first("num_local_experts", "num_experts"), count)
+    some = chosen(fields, "num_experts_per_tok", number, taken)
+    return experts(hidden, fields.size(inner), number, some, **shared)
+
+
+def everywhere(**options) -> Callable[[Fields, int, int], list[Experts]]:
+    """The same mixture in each layer."""
+    return lambda fields, hidden, layers: [routed(fields, hidden, **options)] * layers
+
+
 def mixtral(fields: Fields) -> Architecture:
     """Mixtral: every feed-forward network a mixture of gated experts."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, kv_default=8)
-    count = fields.size(fields.first("num_local_experts", "num_experts"), 8)
-    mixture = experts(
-        hidden,
-        fields.size("intermediate_size"),
-        count,
-        chosen(fields, "num_experts_per_tok", count, 2),
-    )
-    windows = reaches(fields, layers, fields.maybe("sliding_window"), implied=lambda layer: True)
-    return assemble(
-        fields,
-        layers=[
-            Layer(
-                (attention(hidden, widths.heads, widths.kv_heads, widths.width, reach=reach),),
-                (mixture,),
-                pre_norms(hidden),
-            )
-            for reach in windows
-        ],
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=rms_norm("final", hidden),
-    )
+    return decoder(fields, kv_heads=8, reach=windows(), parts=everywhere(count=8, taken=2))
 
 
 def sparse_layers(
@@ -71,45 +69,23 @@ def sparse_layers(
     return found
 
 
-def _qwen_moe(fields: Fields, mixture: Experts, hidden: int, layers: int, **blocks) -> Architecture:
-    inner = fields.maybe("intermediate_size")
-    network = dense(gated(hidden, inner)) if inner else None
-    parts = sparse_layers(fields, layers, mixture, network)
-    windows = qwen_windows(fields, layers)
-    return assemble(
-        fields,
-        layers=[
-            Layer((attention(hidden, reach=reach, **blocks),), (part,), pre_norms(hidden))
-            for reach, part in zip(windows, parts, strict=True)
-        ],
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=rms_norm("final", hidden),
-    )
+def _qwen_parts(**options) -> Callable[[Fields, int, int], list]:
+    def read(fields: Fields, hidden: int, layers: int) -> list:
+        inner = fields.maybe("intermediate_size")
+        network = dense(gated(hidden, inner)) if inner else None
+        mixture = routed(fields, hidden, inner="moe_intermediate_size", **options)
+        return sparse_layers(fields, layers, mixture, network)
+
+    return read
 
 
 def qwen2_moe(fields: Fields) -> Architecture:
     """Qwen 1.5 and 2 with experts: a shared expert with a gate, biases on query, key, value."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
-    count = fields.size(fields.first("num_experts", "num_local_experts"), 60)
-    mixture = experts(
-        hidden,
-        fields.size("moe_intermediate_size"),
-        count,
-        chosen(fields, "num_experts_per_tok", count),
-        shared=fields.size("shared_expert_intermediate_size"),
-        shared_gate=True,
-    )
-    return _qwen_moe(
+    shared = fields.size("shared_expert_intermediate_size")
+    return decoder(
         fields,
-        mixture,
-        hidden,
-        layers,
-        heads=widths.heads,
-        kv_heads=widths.kv_heads,
-        key_width=widths.width,
+        reach=qwen_windows,
+        parts=_qwen_parts(count=60, shared=shared, shared_gate=True),
         bias=fields.flag("qkv_bias", True),
         output_bias=False,
     )
@@ -117,129 +93,48 @@ def qwen2_moe(fields: Fields) -> Architecture:
 
 def qwen3_moe(fields: Fields) -> Architecture:
     """Qwen3 with experts: no shared expert, head norms on query and key."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
-    count = fields.size(fields.first("num_experts", "num_local_experts"), 128)
-    mixture = experts(
-        hidden,
-        fields.size("moe_intermediate_size"),
-        count,
-        chosen(fields, "num_experts_per_tok", count),
-    )
-    return _qwen_moe(
+    return decoder(
         fields,
-        mixture,
-        hidden,
-        layers,
-        heads=widths.heads,
-        kv_heads=widths.kv_heads,
-        key_width=widths.width,
+        reach=qwen_windows,
+        parts=_qwen_parts(count=128),
         bias=fields.flag("attention_bias", False),
-        extra=head_norms(widths.width),
+        extra=each_head,
     )
 
 
 def granite_moe(fields: Fields) -> Architecture:
     """Granite 3 with experts, and its variant with a shared expert."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
-    count = fields.size(fields.first("num_local_experts", "num_experts"), 8)
-    mixture = experts(
-        hidden,
-        fields.size("intermediate_size"),
-        count,
-        chosen(fields, "num_experts_per_tok", count, 2),
-        shared=fields.size("shared_intermediate_size", 0, least=0),
-    )
-    bias = fields.flag("attention_bias", False)
-    layer = Layer(
-        (attention(hidden, widths.heads, widths.kv_heads, widths.width, bias=bias),),
-        (mixture,),
-        pre_norms(hidden),
-    )
-    return assemble(
+    shared = fields.size("shared_intermediate_size", 0, least=0)
+    return decoder(
         fields,
-        layers=[layer] * layers,
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=rms_norm("final", hidden),
+        parts=everywhere(count=8, taken=2, shared=shared),
+        bias=fields.flag("attention_bias", False),
     )
 
 
 def olmoe(fields: Fields) -> Architecture:
     """OLMoE: query and key norms over all heads, experts throughout."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
-    count = fields.size(fields.first("num_experts", "num_local_experts"), 64)
-    mixture = experts(
-        hidden,
-        fields.size("intermediate_size"),
-        count,
-        chosen(fields, "num_experts_per_tok", count, 8),
-    )
     fields.skip("clip_qkv")
-    norms = rms_norm("query", widths.heads * widths.width) + rms_norm(
-        "key", widths.kv_heads * widths.width
-    )
-    layer = Layer(
-        (
-            attention(
-                hidden,
-                widths.heads,
-                widths.kv_heads,
-                widths.width,
-                extra=norms,
-                bias=fields.flag("attention_bias", False),
-            ),
-        ),
-        (mixture,),
-        pre_norms(hidden),
-    )
-    return assemble(
+    return decoder(
         fields,
-        layers=[layer] * layers,
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=rms_norm("final", hidden),
+        parts=everywhere(count=64, taken=8),
+        bias=fields.flag("attention_bias", False),
+        extra=all_heads,
     )
 
 
 def phimoe(fields: Fields) -> Architecture:
     """Phi-3.5-MoE: layer norms, biases on all of attention, perhaps one on the head."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, kv_default=8)
-    count = fields.size(fields.first("num_local_experts", "num_experts"), 16)
-    mixture = experts(
-        hidden,
-        fields.size("intermediate_size"),
-        count,
-        chosen(fields, "num_experts_per_tok", count, 2),
-    )
-    windows = reaches(fields, layers, fields.maybe("sliding_window"), implied=lambda layer: True)
     fields.skip("input_jitter_noise")
-    bias = fields.flag("attention_bias", False)
-    norms = layer_norm("attention", hidden) + layer_norm("feed-forward", hidden)
-    return assemble(
+    return decoder(
         fields,
-        layers=[
-            Layer(
-                (
-                    attention(
-                        hidden, widths.heads, widths.kv_heads, widths.width, bias=bias, reach=reach
-                    ),
-                ),
-                (mixture,),
-                norms,
-            )
-            for reach in windows
-        ],
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=layer_norm("final", hidden),
+        kv_heads=8,
+        reach=windows(),
+        parts=everywhere(count=16, taken=2),
+        norms=layer_norms,
+        final=layer_norm,
         head_bias=fields.flag("lm_head_bias", False),
+        bias=fields.flag("attention_bias", False),
     )
 
 
@@ -271,7 +166,7 @@ def dbrx(fields: Fields) -> Architecture:
     layer = Layer(
         (attention(hidden, heads, kv_heads, width),),
         (mixture,),
-        layer_norm("attention", hidden, False) + layer_norm("feed-forward", hidden, False),
+        layer_norms(hidden, False),
     )
     return assemble(
         fields,
@@ -286,15 +181,6 @@ def dbrx(fields: Fields) -> Architecture:
 
 def minimax_m2(fields: Fields) -> Architecture:
     """MiniMax-M2: query and key norms over all heads at once."""
-    hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden, default=128)
-    count = fields.size(fields.first("num_local_experts", "num_experts"))
-    mixture = experts(
-        hidden,
-        fields.size("intermediate_size"),
-        count,
-        chosen(fields, "num_experts_per_tok", count),
-    )
     fields.only("use_qk_norm", True)
     fields.only("qk_norm_type", "per_layer")
     fields.only("attention_bias", False)
@@ -310,6 +196,7 @@ def minimax_m2(fields: Fields) -> Architecture:
         "mtp_transformer_layers",
         "mlp_intermediate_size",  # published with M2; none of its tensors has this width
     )
+    layers = fields.layers()
     attention_types = fields.sizes("attn_type_list", layers, most=1)
     if attention_types and 0 in attention_types:
         raise fields.refuse("attn_type_list", "1 for every layer (softmax attention)")
@@ -319,19 +206,4 @@ def minimax_m2(fields: Fields) -> Architecture:
             f"{modules} multi-token-prediction modules are announced (num_mtp_modules) "
             "whose tensors the configuration does not describe: not counted"
         )
-    norms = rms_norm("query", widths.heads * widths.width) + rms_norm(
-        "key", widths.kv_heads * widths.width
-    )
-    layer = Layer(
-        (attention(hidden, widths.heads, widths.kv_heads, widths.width, extra=norms),),
-        (mixture,),
-        pre_norms(hidden),
-    )
-    return assemble(
-        fields,
-        layers=[layer] * layers,
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=rms_norm("final", hidden),
-    )
+    return decoder(fields, head_width=128, parts=everywhere(), extra=all_heads)
