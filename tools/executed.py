@@ -110,7 +110,7 @@ def record(jobs: int) -> Executed:
         common.update(file.read_bytes())
 
     def one(file: Path) -> dict:
-        name = hashlib.sha256(common.digest() + str(file).encode() + file.read_bytes()).hexdigest()
+        name = hashlib.sha256(common.digest() + file.relative_to(ROOT).as_posix().encode() + file.read_bytes()).hexdigest()
         kept = CACHE / f"{name[:32]}.json"
         if kept.exists():
             found = json.loads(kept.read_text("utf-8"))
@@ -132,7 +132,8 @@ def record(jobs: int) -> Executed:
             into = executed.chapters if file.suffix == ".md" else executed.tests
             for module, lines in found["lines"].items():
                 for line, names in lines.items():
-                    into[module][int(line)] |= set(names) - set(found["failing"])
+                    # What a test file executes when it is imported may matter to each of its tests.
+                    into[module][int(line)] |= set(names or found["seconds"]) - set(found["failing"])
     return executed
 
 

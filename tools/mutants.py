@@ -13,9 +13,9 @@ once (`executed`). Each run is a process forked from one that has the libraries 
 results/mutants.json with a digest of each module's source.
 
 The maintained testers do not serve here. mutmut renames functions inside a rewritten copy of the package,
-so it breaks no constant of a module, has no operator for axes, transposes
-or the order of updates, and knows no tests but pytest's; Cosmic Ray starts the whole test command anew for
-each mutant and chooses no tests. Neither draws a stratified sample or can ask a chapter.
+so it breaks no constant of a module, has no operator for axes, transposes or the order of updates, and knows
+no tests but pytest's; Cosmic Ray starts the whole test command anew for each mutant and chooses no tests.
+Neither draws a stratified sample or can ask a chapter.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import argparse
 import ast
 import importlib.abc
 import importlib.util
+import itertools
 import json
 import math
 import os
@@ -239,6 +240,8 @@ def main(arguments: list[str] | None = None) -> int:
     if executed.failing:
         print("left out, because they fail although nothing is broken:", *executed.failing, sep="\n  ", file=sys.stderr)
 
+    done = itertools.count(1)
+
     def run(mutant: Mutant) -> Noticed | None:
         if time.monotonic() > until:
             return None
@@ -246,6 +249,8 @@ def main(arguments: list[str] | None = None) -> int:
         found = killed_by(mutant, tests, chosen_chapters(mutant, executed, given.chapters, given.seed), executed.seconds)
         if not found:
             print("survives:" if found.reached else "not executed:", mutant.name, flush=True)
+        if (count := next(done)) % 50 == 0:
+            print(f"{count} of {len(chosen)}", file=sys.stderr, flush=True)
         return found
 
     with ThreadPoolExecutor(given.jobs) as pool:

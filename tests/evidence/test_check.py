@@ -226,6 +226,19 @@ class TestOnAPage:
         assert (first.passed, first.line, first.first, first.last) == (False, 3, 3, 5)
         assert (second.passed, second.line, second.first) == (True, 6, 6)
 
+    def test_the_statement_is_the_innermost_around_the_call(self, run_page):
+        events = run_page(
+            """
+            if True:
+                with open("/dev/null"):
+                    check("inside", 2.0, 2, controls={"c": lambda: 9.0})
+                    check("below",
+                          3.0, 3, controls={"c": lambda: 9.0})
+            """,
+            check=check,
+        )
+        assert [(event.line, event.first, event.last) for event in events] == [(4, 4, 4), (5, 5, 6)]
+
     def test_a_claim_occurs_once_on_a_page(self, run_page):
         _, again = run_page(
             """

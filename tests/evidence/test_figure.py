@@ -129,6 +129,12 @@ class TestMask:
         assert text.count("fill: var(--ac-warn") == 1
         assert text.count("stroke: var(--ac-warn") == 2
 
+    def test_side_by_side_each_has_room(self):
+        """A cell is no smaller beside a second mask than alone, and text of eleven points fits over it."""
+        one, two = (draw_masks(dict.fromkeys(names, np.ones((4, 8), bool))) for names in (("a",), ("a", "b")))
+        assert two.get_size_inches() == pytest.approx(one.get_size_inches() * [2, 1])
+        assert one.get_size_inches() == pytest.approx([0.9 + 8 * 0.28, 1.1 + 4 * 0.28])
+
     def test_side_by_side_each_has_its_title(self):
         text = svg(draw_masks({"dense": np.ones((2, 2), bool), "causal": np.tri(2, dtype=bool)}))
         assert "dense" in text

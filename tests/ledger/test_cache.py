@@ -78,6 +78,11 @@ def test_bytes(name, context, options, expected):
     assert cache(MODELS[name], context, **options).bytes == expected
 
 
+def test_without_a_source_there_is_nothing_of_one():
+    model = bundled("t5-small")
+    assert cache(model, 100) == cache(model, 100, source_length=0) != cache(model, 100, source_length=1)
+
+
 def test_scalars_per_token_of_a_state_space_model_is_nothing():
     kept = cache(bundled("Nemotron-H-8B"), 10)
     assert (kept.scalars_per_token, kept.fixed_scalars) == (8192, 25_903_104)

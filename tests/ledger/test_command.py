@@ -105,6 +105,76 @@ def test_options(run):
     assert record["fits"]["largest_context"] == 3 * 2**29 // (36864 // 2)
 
 
+# What the table says of caches, with its numbers from the models' papers and files by hand.
+CACHES = {
+    ("Jamba", "--context", "5000", "--batch", "2", "--state-dtype", "fp32"): [
+        ("Cache of 5,000 tokens, batch 2, bf16, memory fp32", "0.196 GB = 0.182 GiB"),
+        ("  memory: 28 layers, fixed", 28 * 8192 * 16),
+        ("  convolution inputs: 28 layers, fixed", 28 * 8192 * 3),
+        ("  keys values: 4 layers x 2,048 x 5,000", 4 * 2 * 8 * 128 * 5000),
+        ("  scalars, all sequences", 2 * (28 * 8192 * 19 + 4 * 2048 * 5000)),
+        ("  a token adds", 4 * 2048),
+    ],
+    ("gpt-oss-120b", "--context", "300"): [
+        ("Cache of 300 tokens, batch 1, bf16", "0.015778 GB = 0.014694 GiB"),
+        ("  window keys values: 18 layers x 1,024 x 128 (at most 128)", 18 * 1024 * 128),
+        ("  keys values: 18 layers x 1,024 x 300", 18 * 1024 * 300),
+        ("  scalars, all sequences", 18 * 1024 * 428),
+        ("  a token adds", 36 * 1024),
+        ("  beyond every limit", 18 * 1024),
+    ],
+    ("t5-small", "--context", "10", "--source-length", "7"): [
+        ("Cache of 10 tokens, batch 1, bf16", "0.000209 GB = 0.000195 GiB"),
+        ("  keys values: 6 layers x 1,024 x 10", 6 * 1024 * 10),
+        ("  cross keys values: 6 layers x 1,024 x 7", 6 * 1024 * 7),
+        ("  scalars, all sequences", 6 * 1024 * 17),
+        ("  a token adds", 6 * 1024),
+        ("  a source token adds", 6 * 1024),
+    ],
+    ("DeepSeek-V4", "--context", "4100"): [
+        ("  window keys values: 43 layers x 512 x 128 (at most 128)", 43 * 512 * 128),
+        ("  compressed keys values: 21 layers x 512 x 1,025 (one per 4)", 21 * 512 * 1025),
+        ("  compressed indexer keys: 21 layers x 128 x 1,025 (one per 4)", 21 * 128 * 1025),
+        ("  compressed keys values: 20 layers x 512 x 32 (one per 128)", 20 * 512 * 32),
+        ("  a token adds", 43 * 512 + 21 * 640 // 4 + 20 * 512 // 128),
+        ("  beyond every limit", 21 * 640 // 4 + 20 * 512 // 128),
+    ],
+}
+
+
+@pytest.mark.parametrize("command", CACHES, ids=lambda command: command[0])
+def test_the_table_of_a_cache(run, command):
+    status, out, _ = run("ledger", *command)
+    lines = out.splitlines()
+    for words, number in CACHES[command]:
+        told = f"{number:,}" if isinstance(number, int) else number
+        assert f"{words}{told:>{80 - len(words)}}" in lines, words
+    assert status == 0
+
+
+def test_the_table_and_the_json_of_a_model_have_the_same_numbers(run):
+    for name in ("Jamba", "DeepSeek-V3", "vit-base", "Nemotron-H"):
+        record = json.loads(run("ledger", name, "--json")[1])
+        out = run("ledger", name)[1]
+        counted, work = record["parameters"], record["flops"]
+        beside = counted["multi_token_prediction"]
+        expected = [
+            ("Layers", sum(layer["count"] for layer in record["layers"])),
+            ("Parameters", counted["total"]),
+            *((f"  {name.replace('_', ' ')}", n) for name, n in counted["components"].items()),
+            *([("  beside them, multi-token prediction", beside)] if beside else []),
+            ("Active per token, with both embeddings", counted["active"]["with_embeddings"]),
+            ("  without the input table", counted["active"]["without_input_embedding"]),
+            ("  without either", counted["active"]["without_embeddings"]),
+        ]
+        for part in ("per_token", "per_sequence"):
+            expected += [("  weights", work[part]["matmul"]), ("  attention and memory", work[part]["attention"])]
+            assert work[part]["matmul"] + work[part]["attention"] == work[part]["total"]
+        for words, number in expected:
+            assert f"\n{words}{number:>{80 - len(words)},}\n" in out, words
+        assert ("multi-token prediction" in out) == bool(beside)
+
+
 def test_gigabytes_of_both_kinds(run):
     _, out, _ = run("ledger", "Meta-Llama-3.1-8B", "--context", "131072")
     assert "17.180 GB = 16.000 GiB" in out

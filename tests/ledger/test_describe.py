@@ -3,7 +3,7 @@
 import pytest
 
 from archcards.ledger import UnsupportedConfig, bundled, bundled_config, read_config
-from archcards.ledger.describe import mixer_words
+from archcards.ledger.describe import mixer_words, repeats
 
 WORDS = {
     ("Meta-Llama-3.1-8B", 0): "attention 32/8 x 128",
@@ -47,6 +47,8 @@ NOTES = {
     "convention",
     "google/recurrentgemma-2b": "intermediate_size 15360 is both halves of the gated network: each is 7680 wide",
     "google/vit-base-patch16-224": "with the classifier of 1000 classes; image of 224 by 224",
+    "Llama-4-Scout-17B-16E-Instruct": "36 of 48 layers attend within chunks of 8192 positions: of T tokens they need the "
+    "last (T - 1) mod 8192 + 1; counted is a store that keeps 8192",
     "mistralai/Mamba-Codestral-7B-v0.1": "no attention: the cache is a fixed state per sequence",
     "openai/gpt-oss-120b": "head_dim 64 times 64 heads is 4096, not the hidden size 2880: the config's head_dim is what "
     "counts",
@@ -54,6 +56,18 @@ NOTES = {
     "tiiuae/falcon-mamba-7b": "intermediate_size 8192 counts, not expand 16 times 4096",
     "Zyphra/Zamba-7B-v1": "one attention block serves 13 layers: its parameters once, its cache per use",
 }  # fmt: skip
+
+
+def test_what_repeats_is_told_by_its_shortest_unit():
+    for words, told in (
+        ("aaaa", [(4, [(1, "a")])]),
+        ("abababab", [(4, [(1, "a"), (1, "b")])]),
+        ("aabaabaab", [(3, [(2, "a"), (1, "b")])]),
+        ("aaab", [(3, [(1, "a")]), (1, [(1, "b")])]),
+        ("abcab", [(1, [(1, "a")]), (1, [(1, "b")]), (1, [(1, "c")]), (1, [(1, "a")]), (1, [(1, "b")])]),
+    ):
+        assert repeats(list(words)) == told
+        assert "".join(times * "".join(count * one for count, one in unit) for times, unit in told) == words
 
 
 @pytest.mark.parametrize("model", NOTES)

@@ -17,6 +17,7 @@ from archcards.ledger import (
     torchtitan,
     training_per_token,
 )
+from archcards.ledger.architecture import Tensor
 from archcards.ledger.bundled import bundled_config
 from archcards.ledger.flops import absorbed, compressed_pairs
 
@@ -27,6 +28,14 @@ def test_vit_base():
     counted = flops(bundled("vit-base-patch16-224"))
     assert counted.per_sequence.total == 35_127_656_448
     assert counted.context == 197
+
+
+def test_a_matrix_of_the_encoder_beside_its_layers_meets_each_token_of_the_source():
+    model = bundled("t5-small")
+    more = model.encoder.others + (Tensor("bridge", (512, 512)),)
+    bridged = model._replace(encoder=model.encoder._replace(others=more))
+    plain, found = (flops(one, 5, source_length=7).per_sequence.matmul for one in (model, bridged))
+    assert found - plain == 2 * 7 * 512 * 512
 
 
 # Small models, and the FLOPs that PyTorch's counter sees in one forward pass of the transformers

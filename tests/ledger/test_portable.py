@@ -116,3 +116,7 @@ def test_integers_that_floats_would_round_are_strings():
     exact = 3 * config["hidden_size"] * config["intermediate_size"] * config["num_hidden_layers"]
     assert answered["parameters"]["components"]["feed_forward"] == str(exact)
     assert exact > 2**53
+    config = bundled_config("Qwen3-0.6B") | {"hidden_size": 2**17}
+    for vocabulary, told in ((2**36, str(2**53)), (2**36 - 1, 2**53 - 2**17)):  # the first that floats do not tell apart
+        answered = json.loads(answer(json.dumps(config | {"vocab_size": vocabulary})))
+        assert told in answered["parameters"]["components"].values()

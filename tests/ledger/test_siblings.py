@@ -455,6 +455,66 @@ def test_window_patterns_in_every_spelling():
     assert other == 2 * 256 * 13 * (10_000 + 512)
 
 
+def test_the_window_pattern_that_exaone_4_leaves_out():
+    """Of four layers the last reads everything, as in the files of the 32B model, which say LLLG."""
+    config = {
+        "model_type": "exaone4", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 8,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, "sliding_window": 16,
+    }  # fmt: skip
+    left_out, said = (
+        cache(read_config(config | more), 1000).scalars for more in ({}, {"sliding_window_pattern": "LLLG"})
+    )
+    assert left_out == said == 2 * 2 * 16 * (2 * 1000 + 6 * 16)
+
+
+def test_falcons_norms_in_parallel():
+    """One norm before both halves, or one each; more are refused."""
+    config = bundled_config("falcon-7b")
+    hidden, layers = config["hidden_size"], config["num_hidden_layers"]
+    one, two = (parameters(read_config(config | {"num_ln_in_parallel_attn": n})).total for n in (1, 2))
+    assert two - one == layers * 2 * hidden and one == parameters(read_config(config)).total
+    with pytest.raises(UnsupportedConfig, match="num_ln_in_parallel_attn: expected 1 or 2, came 3"):
+        read_config(config | {"num_ln_in_parallel_attn": 3})
+
+
+def test_falcon_with_one_head_of_keys_whatever_its_file_says():
+    config = bundled_config("falcon-7b")
+    told = "multi_query: 71 query heads share one key/value head"
+    assert told in read_config(config | {"num_kv_heads": 1}).notes
+    more = read_config(config | {"num_kv_heads": 71})
+    assert f"{told}, whatever num_kv_heads says" in more.notes
+    assert parameters(more) == parameters(read_config(config))
+
+
+def test_minimax_says_its_layers_twice():
+    words = {0: "linear_attention", 1: "full_attention"}
+    config = bundled_config("MiniMax-Text-01")
+    types = config.get("attn_type_list") or [
+        int(kind == "full_attention") for kind in config["layer_types"]
+    ]
+    twice = config | {"attn_type_list": types, "layer_types": [words[kind] for kind in types]}
+    assert cache(read_config(twice), 10**5).scalars == cache(read_config(config), 10**5).scalars
+    with pytest.raises(UnsupportedConfig, match="layer_types: expected the layers that attn_type_list names"):
+        read_config(twice | {"attn_type_list": [1 - kind for kind in types]})
+
+
+def test_fields_that_nobody_asked_for_are_named_up_to_six():
+    more = {f"curious_{n}": n + 1 for n in range(7)}
+    told = [note for note in read_config(bundled_config("Qwen3-8B") | more).notes if "not read" in note]
+    assert len(told) == 1 and told[0].endswith("curious_4, curious_5 and 1 more")
+
+
+def test_granite_4_without_experts_says_which_width_counts():
+    case = next(one["config"] for one in LIBRARY if one["config"]["model_type"] == "granitemoehybrid")
+    case = case | {"num_local_experts": 0}
+    always = case.get("shared_intermediate_size", 1024)
+    told = f"without experts only shared_intermediate_size {always} counts, not intermediate_size"
+    equal, other = (read_config(case | {"intermediate_size": n}) for n in (always, always + 1))
+    assert not any(told in note for note in equal.notes)
+    assert any(note == f"{told} {always + 1}" for note in other.notes)
+    assert parameters(equal) == parameters(other)
+
+
 def test_null_is_not_absent():
     base = bundled_config("Mistral-7B-v0.1")
     assert cache(read_config(base | {"sliding_window": None}), 10**6).scalars == 65536 * 10**6

@@ -332,6 +332,19 @@ def test_writes_of_many_heads_are_a_loop():
     np.testing.assert_allclose(plain, gated_write(state, key, value, beta, np.ones(4)))
 
 
+def test_leading_axes_that_one_argument_alone_has():
+    generator = np.random.default_rng(3)
+    one = dict(state=generator.normal(size=(3, 2)), key=generator.normal(size=3),
+               value=generator.normal(size=2), beta=0.3, decay=generator.random(3))  # fmt: skip
+    for name in ("state", "key", "value", "beta"):
+        value = one[name]
+        several = np.stack([value * factor for factor in (1.0, 0.5, 0.25, 0.0)])
+        together = gated_write(**one | {name: several})
+        assert together.shape == (4, 3, 2)
+        for found, own in zip(together, several, strict=True):
+            np.testing.assert_allclose(found, gated_write(**one | {name: own}), rtol=0, atol=1e-14)
+
+
 # Keys and gates
 
 

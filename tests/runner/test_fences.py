@@ -124,6 +124,8 @@ def test_headers_that_are_sound():
         'python title="a b"',
         "{.python .copy #x}",
         'python hl_lines="1 2" linenums="1"',
+        *(f'python exec="{said}" html="{said}" updatetoc="{said}"' for said in ("true", "on", "Yes", "1")),
+        *(f'python exec="1" html="{said}" updatetoc="{said}"' for said in ("false", "off", "No", "0", "")),
     ):
         assert reasons(f"```{header}\nx\n```\n") == []
     assert read("```python exec='true' title=\"it's\"\nx\n```").blocks[0].options == {
@@ -179,6 +181,7 @@ def test_comments():
         ["`<!--`", "d"],
         ["g"],
     ]
+    assert reasons("a\n\nb <!-- c\nd --> e\n") == []  # the blank line is before it, not in it
     assert reasons("a\n<!-- b\n") == [(2, "this comment is never closed; end it with -->")]
     assert reasons("a <!-- b\n\nc -->\n") == [
         (1, "a comment with a blank line in it must begin its line, unindented")

@@ -116,6 +116,15 @@ WRITES = {
     "(os.chdir(root), open('z', 'w'))": "z",
     "(os.symlink(root, 'way'), open('way/w', 'w'))": "w",
     "np.save(root / 'a.npy', np.ones(2))": "a.npy",
+    "os.truncate(root / 'docs' / 'page.md', 0)": "docs/page.md",
+    "os.chmod(root / 'docs' / 'page.md', 0o600)": "docs/page.md",
+    "os.utime(root / 'docs' / 'page.md')": "docs/page.md",
+    "os.chown(root / 'docs' / 'page.md', -1, -1)": "docs/page.md",
+    "os.rmdir(root / 'docs')": "docs",
+    "(pathlib.Path('x').touch(), os.link('x', root / 'hard'))": "hard",
+    "os.unlink('page.md', dir_fd=os.open(root / 'docs', os.O_RDONLY))": "docs/page.md",
+    "os.mkdir('in', dir_fd=os.open(root, os.O_RDONLY))": "in",
+    "os.setxattr(root / 'docs' / 'page.md', 'user.x', b'1')": "docs/page.md",
     "shutil.rmtree(root / 'docs')": None,
 }
 
@@ -170,6 +179,7 @@ confined = pytest.mark.skipif(not _confines(), reason="the kernel has no Landloc
 def test_a_child_process_cannot_write_into_the_repository(judge, tmp_path):
     child = tmp_path / "book" / "child"
     commands = (
+        [sys.executable, "-c", f"import os; os.truncate({str(tmp_path / 'book' / 'docs' / 'sound.md')!r}, 0)"],
         ["touch", str(child)],
         ["sh", "-c", f"echo x > {child}"],
         ["sh", "-c", f"rm {tmp_path}/book/docs/*.md"],
@@ -178,7 +188,8 @@ def test_a_child_process_cannot_write_into_the_repository(judge, tmp_path):
         page(f"import subprocess\nsubprocess.run({command!r}, check=True)") for command in commands
     ]
     verdict = judge(*pages)
-    assert [p.reason.split(":")[0] for p in verdict.problems] == ["CalledProcessError"] * 3
+    assert [p.reason.split(":")[0] for p in verdict.problems] == ["CalledProcessError"] * 4
+    assert (tmp_path / "book" / "docs" / "sound.md").stat().st_size > 0
     assert not child.exists() and (tmp_path / "book" / "docs" / "page.md").exists()
 
 

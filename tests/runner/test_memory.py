@@ -97,15 +97,25 @@ def test_a_module_that_the_page_imported_changed(book, again, monkeypatch):
     assert again() and not again()
 
 
+def test_a_page_that_looks_which_files_there_are(book, again):
+    (book / "data" / "inner").mkdir(parents=True)
+    write(book, "print(sorted(p.name for p in pathlib.Path(root, 'data').rglob('*')))")
+    assert again() and not again()
+    (book / "data" / "inner" / "new.json").write_text("1")
+    assert again() and not again()
+
+
 @pytest.mark.parametrize(
     "code",
     [
+        "import os\nprint(os.listdir(pathlib.Path(root, '.git')))",
         "import subprocess\nsubprocess.run(['true'])",
         "print(list(pathlib.Path(root).parent.iterdir()))",
         "1 / 0",
     ],
 )
 def test_what_cannot_be_followed_is_not_remembered(book, again, code):
+    (book / ".git" / "refs").mkdir(parents=True)  # whose files' names no run depends on
     write(book, code)
     assert again() and again()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import archcards
 from archcards.evidence.record import Check, Failure, Output
 from archcards.evidence.runner import Limits
 
@@ -168,6 +169,17 @@ def test_the_process_dies(judge):
         )
         expected += [(f"docs/p{n}.md", line, reason), (f"docs/p{n}.md", *later)]
     assert found == expected
+
+
+def test_a_death_without_a_word_is_told_at_its_block(faults):
+    text = "# A page\n\nSome prose.\n\n" + page("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert faults(text) == [(5, "the process died of signal SIGKILL")]
+
+
+def test_pages_import_the_package_that_runs_them(judge, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    verdict = judge(page("import sys\nprint(sys.path[0])"))
+    assert outputs(verdict) == [f"{Path(archcards.__file__).parents[1]}\n"]
 
 
 LATE = {

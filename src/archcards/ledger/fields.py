@@ -114,11 +114,11 @@ class Fields:
         """The number of layers, kept within reason."""
         return self.size(name, default, most=MOST_LAYERS)
 
-    def flag(self, name: str, default: bool, *, null: bool | None = None) -> bool:
-        """True or false; `null` counts as `default` unless told otherwise."""
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false; null counts as absent."""
         value = self.raw(name)
         if value is None:
-            return null if name in self.values and null is not None else default
+            return default
         if not isinstance(value, bool):
             raise self.refuse(name, "true or false")
         return value
