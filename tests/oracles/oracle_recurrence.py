@@ -6,7 +6,11 @@ import torch.nn.functional as F
 from comparison import oracle
 from packages import FLA, TORCH, TRANSFORMERS, naive
 from transformers import DynamicCache, Mamba2Config, MambaConfig
-from transformers.models.mamba.modeling_mamba import MambaMixer, mamba_selective_scan
+from transformers.models.mamba.modeling_mamba import (
+    MambaMixer,
+    mamba_selective_scan,
+    mamba_selective_state_update,
+)
 from transformers.models.mamba.modeling_mamba import causal_conv1d_fn as transformers_convolution
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer, MambaRMSNormGated, mamba2_chunk_scan
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen
@@ -192,6 +196,20 @@ def test_scan(u, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=False):
     return mamba_selective_scan(u, dt, A, B, C, D, z, dt_bias, dt_softplus, return_last_state=True)
 
 
+@oracle("selective_scan", MAMBA + "mamba_selective_state_update", TRANSFORMERS, where={"discretisation": "exponential_euler"})
+def test_scan_steps(u, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=False, state=None):
+    """One step after the other; it writes into the state that it is given."""
+    state = torch.zeros(u.shape[0], *A.shape) if state is None else state.clone()
+    output = [
+        mamba_selective_state_update(
+            state, u[:, t], dt[:, t], A, B[:, t], C[:, t], D, dt_bias, dt_softplus,
+            z=None if z is None else z[:, t],
+        )
+        for t in range(u.shape[1])
+    ]  # fmt: skip
+    return torch.stack(output, 1), state
+
+
 @oracle("causal_convolution", MAMBA + "causal_conv1d_fn", TRANSFORMERS, axes="batch channel time")
 def test_convolution(x, weight, bias=None):
     return transformers_convolution(x, weight, bias)
@@ -217,6 +235,15 @@ def test_dual(x, dt, A, B, C, D=None, dt_bias=None, dt_softplus=True, dt_limit=(
 @oracle("gated_norm", MAMBA2 + "MambaRMSNormGated", TRANSFORMERS, where={"order": "gate_first"})
 def test_gated_norm(y, z, weight=None, groups=1):
     norm = MambaRMSNormGated(y.shape[-1], y.shape[-1] // groups, eps=1e-5)
+    norm.weight.data = torch.ones(y.shape[-1]) if weight is None else weight
+    return norm(y, z)
+
+
+@oracle("gated_norm", QWEN + "Qwen3NextRMSNormGated", TRANSFORMERS, where={"order": "norm_first"})
+def test_gated_norm_of_qwen(y, z, weight=None, groups=1):
+    if groups > 1:
+        raise NotImplementedError("its heads are axes of their own")
+    norm = qwen.Qwen3NextRMSNormGated(y.shape[-1], eps=1e-5)
     norm.weight.data = torch.ones(y.shape[-1]) if weight is None else weight
     return norm(y, z)
 

@@ -19,12 +19,10 @@ from ._checks import (
 )
 from ._decay import (
     between_steps,
-    diagonal_blocks,
     in_chunks,
     keep,
     log_decays,
     per_step_or_channel,
-    power_of_two,
 )
 
 __all__ = ["decay_gate", "delta_rule", "delta_write", "gated_write", "unit_key"]
@@ -126,7 +124,7 @@ def delta_rule(
     scale: float = 1.0,
     state: Float[ndarray, "*#batch key value"] | None = None,
     form: str = "recurrent",
-    chunk: int = 32,
+    chunk: int = 16,
 ) -> tuple[Float[ndarray, "... time value"], Float[ndarray, "... key value"]]:
     """Correct a memory at each step and read it with the query.
 
@@ -251,26 +249,18 @@ def _chunks(query, key, value, beta, log_decay, memory):
 
 
 def _inverse_unit_lower(below):
-    """Invert I + L, where L is what stands below the diagonal, in blocks of 2, 4, 8, ...
+    """Invert I + L row by row, where L is what stands below the diagonal: no row needs a later one.
 
-    $$\\begin{pmatrix} X & 0 \\\\ L & Y \\end{pmatrix}^{-1} =
-    \\begin{pmatrix} X^{-1} & 0 \\\\ -Y^{-1} L X^{-1} & Y^{-1} \\end{pmatrix}$$
+    $$T_i = e_i - \\sum_{j < i} L_{ij}\\, T_j$$
 
-    Without pivoting no step depends on a later one. The product of (I + L^(2^i)), which is shorter,
-    loses all digits where keys repeat: the powers have entries as large as binomial coefficients.
+    The product of (I + L^(2^i)), which is shorter, loses all digits where keys repeat: the powers
+    have entries as large as binomial coefficients.
     """
     steps = below.shape[-1]
-    size = power_of_two(steps)
-    padded = np.zeros((*below.shape[:-2], size, size))
-    padded[..., :steps, :steps] = below
-    inverse = np.broadcast_to(np.eye(size), padded.shape).copy()
-    half = 1
-    while half < size:
-        L, X = (diagonal_blocks(matrix, 2 * half) for matrix in (padded, inverse))
-        early, late = slice(half), slice(half, None)
-        X[..., late, early] = -X[..., late, late] @ L[..., late, early] @ X[..., early, early]
-        half *= 2
-    return inverse[..., :steps, :steps]
+    inverse = np.broadcast_to(np.eye(steps), below.shape).copy()
+    for i in range(1, steps):
+        inverse[..., i, None, :i] = -below[..., i, None, :i] @ inverse[..., :i, :i]
+    return inverse
 
 
 def unit_key(x: Float[ndarray, "*batch key"], eps: float = 1e-6) -> Float[ndarray, "*batch key"]:
