@@ -44,7 +44,7 @@ from executed import ROOMS, ROOT, SITECUSTOMIZE, SOURCE, Executed, digest, pytes
 from forks import forked, load
 from mutations import Mutant, mutants_of, mutated
 
-__all__ = ["Noticed", "break_it", "chosen_tests", "killed_by", "main", "sample", "summary", "wilson"]
+__all__ = ["Noticed", "break_it", "chosen_tests", "equivalents", "killed_by", "main", "sample", "summary", "wilson"]
 
 RESULT = ROOT / "results" / "mutants.json"
 EQUIVALENT = Path(__file__).with_name("equivalent.json")  # mutants that change nothing, and why
@@ -193,6 +193,21 @@ def sample(modules: dict[str, list[Mutant]], size: int, seed: int) -> list[Mutan
     return drawn
 
 
+def equivalents(mutants: Iterable[Mutant]) -> dict[str, str]:
+    """Those that change nothing that could be noticed, with the reason.
+
+    The list knows a mutant by its line's text, so that it outlives changes elsewhere in the module.
+    """
+    listed = json.loads(EQUIVALENT.read_text("utf-8"))
+    found = {}
+    for mutant in mutants:
+        line = (SOURCE / f"{mutant.module}.py").read_text("utf-8").split("\n")[mutant.line - 1].strip()
+        key = f"{mutant.module}: {mutant.kind}: {mutant.before} → {mutant.after} in {line}"
+        if key in listed:
+            found[mutant.name] = listed[key]
+    return found
+
+
 def wilson(killed: int, total: int) -> tuple[float, float]:
     """The interval of Wilson's score for a proportion, at 95 %.
 
@@ -233,7 +248,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.again:
         chosen = [mutant for mutant in everything if mutant.name in last["survivors"]]
     random.Random(given.seed).shuffle(chosen)  # so that a run cut short is a sample too
-    equivalent = json.loads(EQUIVALENT.read_text("utf-8")) if EQUIVALENT.exists() else {}
+    equivalent = equivalents(chosen)
     chosen = [mutant for mutant in chosen if mutant.name not in equivalent]
     load()
     executed = record(given.jobs)
@@ -298,7 +313,7 @@ def _corrected(last: dict, results: list[tuple[Mutant, Noticed]], equivalent: di
         key: [name for name in last[key] if name not in noticed and name not in equivalent]
         for key in ("survivors", "not_executed")
     }
-    return last | left | {"equivalent": dict(sorted(equivalent.items()))}
+    return last | left | {"equivalent": dict(sorted((last["equivalent"] | equivalent).items()))}
 
 
 def _score(noticed: list[bool]) -> dict[str, Any]:

@@ -330,7 +330,7 @@ class TestControl:
             (None, "control must be"),
             ("x", "control must be"),
             ((0, "x"), "replaces step 0"),
-            ((2, "x"), "replaces step 2"),
+            ((2, "x"), "replaces step 2, and there are 1 to 1"),
             ((1, "x**2 + 2*x + 1"), "the step itself"),
             (("x",), "control must be"),
             (("x", ""), "needs a reason"),

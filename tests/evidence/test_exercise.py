@@ -24,7 +24,9 @@ def names():
 
 
 def test_a_right_value_passes_with_its_claim(names):
-    assert "right. The largest" in repr(grade(4.25, seal("Max", VALUE), names))
+    assert repr(grade(4.25, seal("Max", VALUE), names)) == "✓ Max: right. The largest"
+    right = grade(lambda x: x + x, seal("Double", FUNCTION, "double"), names)
+    assert repr(right) == "✓ Double: right. Doubles"
 
 
 @pytest.mark.parametrize("answer", [4.0, 1.5, [4.25], "four", np.nan])

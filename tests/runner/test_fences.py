@@ -181,6 +181,7 @@ def test_comments():
         ["`<!--`", "d"],
         ["g"],
     ]
+    assert read("a <!----> b\n\nc <!-- d -->\n").prose[0].split() == ["a", "b"]
     assert reasons("a\n\nb <!-- c\nd --> e\n") == []  # the blank line is before it, not in it
     assert reasons("a\n<!-- b\n") == [(2, "this comment is never closed; end it with -->")]
     assert reasons("a <!-- b\n\nc -->\n") == [
