@@ -346,6 +346,37 @@ def test_a_text_model_behind_a_tower_that_is_not_counted(model_type, tied):
         read_config(config | {"text_config": text | {"model_type": "unknown"}})
 
 
+@pytest.mark.parametrize(
+    "model_type, text, total",
+    [
+        ("glm4v", {"model_type": "glm4v_text", "hidden_size": 4096, "intermediate_size": 13696,
+                   "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 2,
+                   "attention_bias": True, "vocab_size": 151552}, 9_400_279_040),
+        ("glm4v_moe", {"model_type": "glm4v_moe_text", "hidden_size": 4096, "head_dim": 128,
+                       "intermediate_size": 10944, "num_hidden_layers": 46,
+                       "num_attention_heads": 96, "num_key_value_heads": 8,
+                       "n_routed_experts": 128, "n_shared_experts": 1,
+                       "first_k_dense_replace": 1, "moe_intermediate_size": 1408,
+                       "num_experts_per_tok": 8, "attention_bias": True, "vocab_size": 151552,
+                       "n_group": 1, "topk_group": 1}, 106_852_245_504),
+    ],
+)  # fmt: skip
+def test_a_text_model_under_a_name_of_its_own(model_type, text, total):
+    """As many parameters as the library (5.24) builds for GLM-4.1V and GLM-4.5V's text models."""
+    config = {"model_type": model_type, "text_config": text, "tie_word_embeddings": False}
+    assert parameters(read_config(config)).text == total
+
+
+@pytest.mark.parametrize(
+    "model_type, first", [("cwm", 0), ("granite_swa", 0), ("afmoe", 3), ("olmo3", 3)]
+)
+def test_which_layers_have_windows_where_the_file_lists_none(model_type, first):
+    case = next(case for case in LIBRARY if case["config"]["model_type"] == model_type)
+    layers = read_config(case["config"] | {"num_hidden_layers": 8, "layer_types": None}).layers
+    full = [number for number, layer in enumerate(layers) if layer.mixer.reach.kind == "full"]
+    assert full == [first, first + 4]
+
+
 def test_layers_that_borrow_a_choice_have_no_indexer():
     whole, shared = (
         bundled("DeepSeek-V3.2"),

@@ -17,6 +17,7 @@ from archcards.ledger import (
 from archcards.ledger.families import READERS
 from archcards.plugin import accounts
 from archcards.plugin.markup import plain_text, tokens
+from archcards.plugin import coverage
 from archcards.plugin.models import Models, placeholders
 from archcards.plugin.stacks import drawing, runs_in_words
 
@@ -95,8 +96,26 @@ def test_coverage_lists_every_family_and_what_each_refuses(models):
     assert "Mixtral-8x7B-v0.1</a>" in listed
     refused = plain_text(models.fill("refusals", "", link))
     assert "is_encoder_decoder" in refused and "model_type" not in refused
+    besides = plain_text(models.fill("conditions", "", link))
+    assert "head_dimthe heads' share of hidden_sizedecoder" in besides
+    with pytest.raises(UnsupportedConfig, match="head_dim: expected the heads' share of hidden_size"):
+        read_config(
+            {"model_type": "helium", "hidden_size": 64, "num_attention_heads": 4, "head_dim": 32,
+             "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 10}
+        )  # fmt: skip
     with pytest.raises(UnsupportedConfig, match="is_encoder_decoder"):
         read_config(bundled_config("t5-small") | {"is_encoder_decoder": False})
+
+
+def test_a_family_that_is_listed_as_unread_is_refused_by_its_type(models, monkeypatch):
+    listed = plain_text(models.fill("unread", "", link))
+    for name in coverage.UNREAD:
+        assert name in listed
+        with pytest.raises(UnsupportedConfig, match="model_type: expected a family"):
+            read_config({"model_type": name})
+    monkeypatch.setitem(coverage.UNREAD, "llama", "nothing")
+    with pytest.raises(ValueError, match="read by the ledger, and listed as not: llama"):
+        models.fill("unread", "", link)
 
 
 def published(tmp_path, text):

@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator
 from html import escape
-from importlib import import_module
+from pathlib import Path
 
 from archcards.ledger import families
 from archcards.ledger.families import READERS, purpose
@@ -15,7 +15,24 @@ from .layout import Link, anchor, table
 from .model import Model
 from .render import inline
 
-__all__ = ["families_table", "refusals", "refusals_table"]
+__all__ = ["conditions_table", "families_table", "refusals", "refusals_table", "unread_list"]
+
+UNREAD = {
+    "deberta-v2": "its attention reads relative positions through tables shared by the layers",
+    "electra": "its token table is projected, and its head is another network",
+    "hunyuan_v1_moe": "the number of experts a token takes is a list",
+    "lfm2_moe": "convolution layers, and experts from some layer on",
+    "longcat_flash": "two attention parts a layer, and experts that do nothing, so that no count of active parameters holds for every token",
+    "mimo_v2_flash": "its window layers have heads of another number and width",
+    "minimax_m3_vl": "an indexer chooses blocks of keys",
+    "mllama": "it caches keys of an image beside those of the text",
+    "modernbert": "windows to both sides in an encoder",
+    "paligemma": "the prefix reads itself in both directions, which changes the pairs that are counted",
+    "rwkv": "a recurrent memory of another form",
+    "whisper": "its encoder reads audio through convolutions",
+    "xlstm": "a recurrent memory of another form",
+}
+"""Well-known families that no reader covers, and what in them no reader understands."""
 
 
 def families_table(models: Iterable[Model], link: Link) -> str:
@@ -38,6 +55,41 @@ def families_table(models: Iterable[Model], link: Link) -> str:
     )
 
 
+def unread_list() -> str:
+    """Well-known families that are refused by their type; one that is read is a mistake here."""
+    read = sorted(set(UNREAD) & set(READERS))
+    if read:
+        raise ValueError(f"read by the ledger, and listed as not: {', '.join(read)}")
+    items = "".join(f"<li><code>{escape(name)}</code>: {escape(why)}</li>" for name, why in sorted(UNREAD.items()))
+    return f"<ul>{items}</ul>"
+
+
+def _calls(method: str) -> Iterator[tuple[str, ast.Call]]:
+    """Each call of that method in the readers, with the module that it is in."""
+    folder = Path(inspect.getfile(families)).parent
+    for file in sorted(folder.glob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == method:
+                yield file.stem.removeprefix("_"), call
+
+
+def conditions_table() -> str:
+    """What the readers expect of a field besides: each refusal that names a field and says in words why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for module, call in _calls("refuse"):
+        if len(call.args) == 2 and all(isinstance(part, ast.Constant) for part in call.args):
+            field, expected = (part.value for part in call.args)
+            readers = found.setdefault((field, expected), [])
+            if module not in readers:
+                readers.append(module)
+    rows = [
+        f'<tr><th scope="row"><code>{escape(field)}</code></th><td>{escape(expected)}</td>'
+        f"<td>{escape(', '.join(readers))}</td></tr>"
+        for (field, expected), readers in sorted(found.items())
+    ]
+    return table("What else is expected of a field", ("field", "expected", "in the readers of"), rows)
+
+
 def refusals() -> Iterator[tuple[str, str, str]]:
     """Fields that a reader understands at some values only: module, field, those values as written.
 
@@ -45,14 +97,10 @@ def refusals() -> Iterator[tuple[str, str, str]]:
         >>> ("t5", "is_encoder_decoder", "True") in set(refusals())
         True
     """
-    for module in sorted({name.split(":")[0] for name in READERS.values()}):
-        source = inspect.getsource(import_module(f"{families.__name__}.{module}"))
-        for call in ast.walk(ast.parse(source)):
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
-                continue
-            name, *allowed = call.args
-            if call.func.attr == "only" and isinstance(name, ast.Constant) and name.value != "model_type":
-                yield module, str(name.value), ", ".join(map(ast.unparse, allowed))
+    for module, call in _calls("only"):
+        name, *allowed = call.args
+        if isinstance(name, ast.Constant) and name.value != "model_type":
+            yield module, str(name.value), ", ".join(map(ast.unparse, allowed))
 
 
 def refusals_table() -> str:

@@ -136,6 +136,10 @@ class Models:
             return coverage.families_table(self.models.values(), link)
         if what == "refusals":
             return coverage.refusals_table()
+        if what == "conditions":
+            return coverage.conditions_table()
+        if what == "unread":
+            return coverage.unread_list()
         if what == "compare":
             first, second = of.split()
             return compare(self.models[first], self.models[second], link)

@@ -145,6 +145,7 @@ def decoder(
     head_width: int | None = None,
     kv_heads: int | None = None,
     share: bool = False,
+    count: str = "num_hidden_layers",
     reach: Callable[[Fields, int], list[Reach]] = full,
     network: Callable[[int, int, bool], tuple[Tensor, ...]] = gated,
     network_bias: bool = False,
@@ -159,18 +160,18 @@ def decoder(
     """A decoder with Llama's fields, as one that differs from Llama in no more than these.
 
     `head_width` and `kv_heads` are meant where the file is silent (with `share` the width cannot
-    be another than the heads' share); `reach` and `parts` read what each layer sees and which
-    feed-forward part it has; `extra` are further tensors of attention; `biases` are those of its
+    be another than the heads' share); `count` names the field with the number of layers, `reach`
+    and `parts` read what each layer sees and which feed-forward part it has; `extra` are further tensors of attention; `biases` are those of its
     projections.
     """
-    hidden, count = fields.size("hidden_size"), fields.layers()
+    hidden, layers = fields.size("hidden_size"), fields.layers(count)
     widths = head_widths(fields, hidden, default=head_width, kv_default=kv_heads, share=share)
-    seen = reach(fields, count)
+    seen = reach(fields, layers)
     if parts is None:
         part = dense(network(hidden, fields.size("intermediate_size"), network_bias))
-        found = [part] * count
+        found = [part] * layers
     else:
-        found = parts(fields, hidden, count)
+        found = parts(fields, hidden, layers)
     sizes = (hidden, widths.heads, widths.kv_heads, widths.width)
     return assemble(
         fields,

@@ -23,14 +23,20 @@ __all__ = [
     "bitnet",
     "cohere",
     "cohere2",
+    "cwm",
     "ernie4_5",
+    "exaone",
     "exaone4",
     "glm",
     "glm4",
+    "granite_swa",
     "helium",
     "hunyuan_dense",
+    "internlm3",
+    "jais2",
     "ministral",
     "ministral3",
+    "nanochat",
     "nemotron",
     "olmo",
     "olmo2",
@@ -376,4 +382,78 @@ def bitnet(fields: Fields) -> Architecture:
         network=lambda width, inner, bias: gated(width, inner, bias) + rms_norm("inner", inner),
         bias=fields.flag("attention_bias", False),
         extra=lambda widths: rms_norm("before output", hidden),
+    )
+
+
+def exaone(fields: Fields) -> Architecture:
+    """EXAONE 3 and 3.5: Llama's layer under other names of fields."""
+    if fields.values.get("tie_word_embeddings") is None:
+        raise fields.refuse("tie_word_embeddings", "true or false (its two defaults differ)")
+    return decoder(
+        fields,
+        kv_heads=8,
+        count=fields.first("num_layers", "num_hidden_layers"),
+        bias=fields.flag("attention_bias", False),
+        network_bias=fields.flag("mlp_bias", False),
+    )
+
+
+def internlm3(fields: Fields) -> Architecture:
+    """InternLM3: Llama's layer, one switch for query, key and value, one for all other biases."""
+    bias = fields.flag(fields.first("bias", "mlp_bias"), False)
+    return decoder(
+        fields,
+        head_width=128,
+        kv_heads=2,
+        network_bias=bias,
+        bias=fields.flag(fields.first("qkv_bias", "attention_bias"), False),
+        output_bias=bias,
+    )
+
+
+def cwm(fields: Fields) -> Architecture:
+    """Code World Model: three window layers after each full one, which comes first."""
+    return decoder(
+        fields,
+        head_width=128,
+        kv_heads=8,
+        reach=windows(8192, lambda layer: layer % 4 != 0),
+        network_bias=fields.flag("mlp_bias", False),
+    )
+
+
+def granite_swa(fields: Fields) -> Architecture:
+    """Granite with windows: three after each full layer, and a sink for each head."""
+    fields.skip("layer_rope_theta")
+    return decoder(
+        fields,
+        kv_heads=4,
+        reach=windows(128, lambda layer: layer % 4 != 0),
+        network_bias=fields.flag("mlp_bias", False),
+        tied=True,
+        bias=fields.flag("attention_bias", False),
+        extra=lambda widths: (vector("sinks", widths.heads),),
+    )
+
+
+def jais2(fields: Fields) -> Architecture:
+    """Jais 2: layer norms, biases, a plain network with a squared activation."""
+    return decoder(
+        fields,
+        network=plain,
+        network_bias=fields.flag("mlp_bias", True),
+        norms=layer_norms,
+        final=layer_norm,
+        bias=fields.flag("attention_bias", True),
+    )
+
+
+def nanochat(fields: Fields) -> Architecture:
+    """nanochat: norms without parameters, a plain network without biases."""
+    return decoder(
+        fields,
+        network=plain,
+        norms=lambda hidden: (),
+        final=lambda name, hidden: (),
+        bias=fields.flag("attention_bias", False),
     )

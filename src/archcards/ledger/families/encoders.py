@@ -2,11 +2,11 @@
 
 from ..architecture import Architecture, Embeddings, Head, Image, Layer, Tensor
 from ..fields import Fields
-from ._blocks import attention, dense, layer_norm, linear, plain, vector
+from ._blocks import attention, dense, layer_norm, layer_norms, linear, plain, vector
 from ._decoder import architecture_class
 from ._towers import ALL, patch_embedding
 
-__all__ = ["bert", "deit", "roberta", "vit"]
+__all__ = ["bert", "camembert", "deit", "distilbert", "roberta", "vit"]
 
 
 LONGEST_SIDE = 100_000
@@ -19,7 +19,7 @@ def _post_norm_layers(fields: Fields, hidden: int) -> tuple[Layer, ...]:
     layer = Layer(
         (attention(hidden, heads, heads, width, bias=True, reach=ALL, cached=False),),
         (dense(plain(hidden, fields.size("intermediate_size"))),),
-        layer_norm("attention", hidden) + layer_norm("feed-forward", hidden),
+        layer_norms(hidden),
     )
     return (layer,) * fields.layers()
 
@@ -97,6 +97,49 @@ def roberta(fields: Fields) -> Architecture:
     """RoBERTa and XLM-RoBERTa: BERT's layers; the position table has two rows never reached."""
     name = architecture_class(fields) or ""
     return _encoder(fields, "XLMRoberta" if name.startswith("XLMRoberta") else "Roberta")
+
+
+def camembert(fields: Fields) -> Architecture:
+    """CamemBERT: RoBERTa in French."""
+    return _encoder(fields, "Camembert")
+
+
+def distilbert(fields: Fields) -> Architecture:
+    """DistilBERT: BERT's layers without segments and without a pooler."""
+    hidden = fields.size(fields.first("dim", "hidden_size"))
+    heads = fields.size(fields.first("n_heads", "num_attention_heads"))
+    width = fields.divides("n_heads", heads, hidden, "dim")
+    vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings", 512)
+    fields.only("tie_word_embeddings", True)
+    fields.skip("sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_")
+    name = architecture_class(fields) or "DistilBertModel"
+    if name not in ("DistilBertModel", "DistilBertForMaskedLM"):
+        raise fields.refuse("architectures", "DistilBertModel or DistilBertForMaskedLM")
+    predicts = name == "DistilBertForMaskedLM"
+    others = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
+    layer = Layer(
+        (attention(hidden, heads, heads, width, bias=True, reach=ALL, cached=False),),
+        (dense(plain(hidden, fields.size("hidden_dim"))),),
+        layer_norms(hidden),
+    )
+    return Architecture(
+        model_type="distilbert",
+        vocabulary=vocabulary,
+        hidden=hidden,
+        embeddings=Embeddings(
+            Tensor("token embedding", (vocabulary, hidden), "table"),
+            (Tensor("position embedding", (length, hidden), "table"),),
+            layer_norm("embedding", hidden),
+        ),
+        layers=(layer,) * fields.layers(fields.first("n_layers", "num_hidden_layers")),
+        head=Head(
+            Tensor("output embedding", (vocabulary, hidden)) if predicts else None,
+            predicts,
+            (*others, vector("output bias", vocabulary)) if predicts else (),
+        ),
+        decodes=False,
+        trained_length=length,
+    )
 
 
 def _pair(fields: Fields, name: str, default: int) -> tuple[int, int]:

@@ -4,12 +4,25 @@ from collections.abc import Callable
 
 from ..architecture import Architecture, Experts, FeedForward, Layer
 from ..fields import Fields
-from ._blocks import attention, dense, experts, gated, layer_norm, layer_norms
+from ._blocks import (
+    after_norms,
+    attention,
+    dense,
+    experts,
+    gated,
+    layer_norm,
+    layer_norms,
+    linear,
+    sandwich_norms,
+)
 from ._decoder import assemble, decoder, tied_table, windows
 from .llama import all_heads, each_head, qwen_windows
 
 __all__ = [
+    "afmoe",
     "dbrx",
+    "ernie4_5_moe",
+    "flex_olmo",
     "granite_moe",
     "minimax_m2",
     "mixtral",
@@ -17,6 +30,7 @@ __all__ = [
     "phimoe",
     "qwen2_moe",
     "qwen3_moe",
+    "solar_open",
 ]
 
 
@@ -38,8 +52,11 @@ def routed(
     **shared,
 ) -> Experts:
     """The mixture that the usual fields describe; `count` and `taken` where they are silent."""
-    number = fields.size(fields.first("num_local_experts", "num_experts"), count)
-    some = chosen(fields, "num_experts_per_tok", number, taken)
+    number = fields.size(
+        fields.first("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
+        count,
+    )
+    some = chosen(fields, fields.first("num_experts_per_tok", "moe_k"), number, taken)
     return experts(hidden, fields.size(inner), number, some, **shared)
 
 
@@ -207,3 +224,87 @@ def minimax_m2(fields: Fields) -> Architecture:
             "whose tensors the configuration does not describe: not counted"
         )
     return decoder(fields, head_width=128, parts=everywhere(), extra=all_heads)
+
+
+def flex_olmo(fields: Fields) -> Architecture:
+    """FlexOlmo: OLMo 2's norms around experts throughout."""
+    return decoder(
+        fields,
+        parts=everywhere(count=7, taken=5),
+        norms=after_norms,
+        bias=fields.flag("attention_bias", False),
+        extra=all_heads,
+    )
+
+
+def solar_open(fields: Fields) -> Architecture:
+    """Solar Open: experts throughout with a shared one, biases on query, key and value if asked."""
+    shared = fields.size("n_shared_experts", 1, least=0) * fields.size("moe_intermediate_size")
+    return decoder(
+        fields,
+        head_width=128,
+        kv_heads=8,
+        parts=everywhere(count=128, taken=8, inner="moe_intermediate_size", shared=shared),
+        bias=fields.flag("attention_bias", False),
+        output_bias=False,
+    )
+
+
+def _some_dense(number: str, default: int, mixed: Callable[[int], bool], **options):
+    """A mixture with shared experts in the layers that `mixed` names, a dense network elsewhere."""
+
+    def read(fields: Fields, hidden: int, layers: int) -> list[FeedForward | Experts]:
+        inner = fields.size("moe_intermediate_size")
+        shared = inner * fields.size(number, default, least=0)
+        mixture = routed(fields, hidden, inner="moe_intermediate_size", shared=shared, **options)
+        network = dense(gated(hidden, fields.size("intermediate_size")))
+        return [mixture if mixed(layer) else network for layer in range(layers)]
+
+    return read
+
+
+def afmoe(fields: Fields) -> Architecture:
+    """Trinity: four norms a layer, gated attention with head norms, three windows to a full layer."""
+    hidden, first = fields.size("hidden_size"), fields.size("num_dense_layers", 1, least=0)
+    every = fields.size("global_attn_every_n_layers", 4)
+    return decoder(
+        fields,
+        head_width=128,
+        reach=windows(1024, lambda layer: (layer + 1) % every != 0),
+        parts=_some_dense(
+            "num_shared_experts", 2, lambda layer: layer >= first, count=64, taken=6
+        ),
+        norms=sandwich_norms,
+        bias=fields.flag("attention_bias", False),
+        extra=lambda widths: (
+            *each_head(widths),
+            # Of the output; it has no bias, whatever the other projections have.
+            *linear("gate", hidden, widths.heads * widths.width),
+        ),
+    )
+
+
+def ernie4_5_moe(fields: Fields) -> Architecture:
+    """ERNIE 4.5 with experts from some layer on, and shared ones; tied."""
+    fields.only("use_bias", False)
+    start = fields.size("moe_layer_start_index", 1, least=0)
+    end = fields.raw("moe_layer_end_index", -1)
+    if end in (-1, None):
+        end = fields.layers()
+    elif isinstance(end, bool) or not isinstance(end, int) or end < start:
+        raise fields.refuse("moe_layer_end_index", f"-1 or a layer from {start} on")
+    every = fields.size("moe_layer_interval", 1)
+    fields.skip("moe_norm_min", "moe_capacity", "moe_gate", "moe_use_aux_free")
+    return decoder(
+        fields,
+        kv_heads=4,
+        share=True,
+        parts=_some_dense(
+            "moe_num_shared_experts",
+            2,
+            lambda layer: (layer + 1) % every == 0 and start <= layer <= end,
+            count=64,
+            taken=6,
+        ),
+        tied=True,
+    )

@@ -88,6 +88,10 @@ def qwen3_5_moe(fields: Fields) -> Architecture:
     return _joined(fields, linear.qwen3_5_moe_text, ("qwen3_5_moe_text",), qwen_vision)
 
 
+SAME = {"glm4v_text": "glm4", "glm4v_moe_text": "glm4_moe"}
+"""Text models that are another family's under a name of their own."""
+
+
 def text_only(fields: Fields) -> Architecture:
     """A text model of a family read here behind towers that are not counted."""
     from . import READERS, reader
@@ -95,14 +99,16 @@ def text_only(fields: Fields) -> Architecture:
     text = fields.nested("text_config")
     if text is None:
         raise fields.refuse("text_config", "an object with the text model's fields")
-    kind = text.text("model_type")
+    named = text.text("model_type")
+    kind = SAME.get(named, named)
     if kind not in READERS or READERS[kind].startswith("vision_language"):
         raise text.refuse("model_type", "a text model that the ledger reads")
     # Nothing here but the tie reaches the text model.
-    fields.skip(*(name for name in fields.values if name != "vision_config"))
+    fields.skip(*fields.values)
     fields.nested("vision_config")
-    fields.note("the vision tower and its projector are not counted: text weights only")
-    return _joined(fields, reader(kind), (kind,), None)
+    fields.nested("audio_config")
+    fields.note("towers and their projectors are not counted: text weights only")
+    return _joined(fields, reader(kind), (named,), None)
 
 
 def mistral3(fields: Fields) -> Architecture:
