@@ -45,7 +45,7 @@ mutants: site
 
 browser: site
 	@tools/install.sh requirements-test.txt requirements-browser.txt
-	@$(PY) -m pytest $(BROWSER)
+	@$(PY) -m pytest -n auto --dist worksteal $(BROWSER)
 
 oracles:
 	@tools/oracles.sh

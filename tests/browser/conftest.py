@@ -8,9 +8,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.sync_api import expect, sync_playwright
 
 SITE = Path(os.environ.get("ARCHCARDS_SITE", Path(__file__).parents[2] / "site"))
+PAGES = sorted(path.relative_to(SITE).as_posix().removesuffix("index.html") for path in SITE.rglob("*.html"))
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # The sandbox needs rights that a container's root lacks; only the site itself is read.
 ARGUMENTS = (
@@ -19,17 +21,36 @@ ARGUMENTS = (
 )
 
 
+def pytest_generate_tests(metafunc):
+    """A test that takes `path` is run for every page."""
+    if "path" in metafunc.fixturenames:
+        metafunc.parametrize("path", PAGES, ids=lambda path: path or "home")
+
+
 class _Quiet(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def end_headers(self):
+        # Ten minutes are what GitHub's Pages say of all they serve.
+        self.send_header("Cache-Control", "max-age=600")
+        super().end_headers()
+
     def log_message(self, *_):
         pass
 
 
 @pytest.fixture(scope="session")
-def address():
-    """Where the site is served."""
+def site():
+    """The folder of the built site."""
     if not (SITE / "index.html").is_file():
         pytest.fail(f"{SITE} has no site; run make browser", pytrace=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=SITE))
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    """Where the site is served."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=site))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
@@ -77,3 +98,17 @@ def page(new_page):
     yield made
     made.context.close()
     assert not wrong
+
+
+@pytest.fixture(scope="session")
+def new_examined(new_page):
+    """Makes pages as `new_page` does, that axe and examine.js can be asked about."""
+    scripts = [Path(path).read_text(encoding="utf-8") for path in (AXE_FILE_PATH, Path(__file__).with_name("examine.js"))]
+
+    def make(**options):
+        page, wrong = new_page(reduced_motion="reduce", **options)
+        for script in scripts:
+            page.add_init_script(script)
+        return page, wrong
+
+    return make

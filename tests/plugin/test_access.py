@@ -20,3 +20,16 @@ def test_plain_tables_get_a_frame_and_others_stay():
     framed = reachable_tables(page)
     assert framed.startswith('<p>a</p><div class="ac-table" role="group" tabindex="0"')
     assert framed.endswith('<tr><td>b</td></tr></table></div><table class="c"></table>')
+
+
+def test_tables_are_named_by_their_headings_and_headings_head_columns():
+    page = '<h2>A &amp; B<a class="headerlink" href="#a">#</a></h2><table><thead><tr><th style="x">b</th></tr></thead></table><table></table>'
+    framed = reachable_tables(page)
+    assert re.findall(r'aria-label="([^"]*)"', framed) == ["Table: A &amp; B", "Table: A &amp; B, 2"]
+    assert '<th scope="col" style="x">b</th>' in framed and "<thead><tr>" in framed
+
+
+def test_a_button_for_colours_is_named_by_the_colours_that_it_gives():
+    option = '<input class="md-option" data-md-color-scheme="{}"  aria-label="{}"  type="radio">'
+    page = named(option.format("light", "Dark colours") + option.format("dark", "Light colours"))
+    assert page == option.format("light", "Light colours") + option.format("dark", "Dark colours")

@@ -96,7 +96,7 @@ def test_a_derivation_shows_reasons_sizes_and_its_refuted_control(demo):
 
 def test_figures_are_drawings_that_say_what_they_show(demo):
     page = demo.page("part/every-component")
-    [drawing] = re.findall(r'<div class="ac-drawing"><svg[^>]*>', page)
+    [drawing] = re.findall(r'<div class="ac-drawing"[^>]*><svg[^>]*>', page)
     assert 'role="img"' in drawing and 'aria-label="A square grid, filled on and below its diagonal."' in drawing
     assert "var(--ac-accent" in (demo.site / "assets/stylesheets/inline.css").read_text()
 

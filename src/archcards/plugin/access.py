@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import escape
 
 from .markup import elements, plain_text
@@ -15,28 +16,49 @@ _MENU = re.compile(
     re.S,
 )
 _SECTIONS = re.compile(r'<nav class="md-nav" aria-label="([^"]*)">')
+_OPTION = re.compile(r'(<input class="md-option"[^>]*? aria-label=")([^"]*)(")')
+_HEAD = re.compile(r"<th\b(?![^>]*\bscope=)")
 _SEARCH = '<div class="md-search" data-md-component="search" role="dialog">'
 
 
 def named(page: str) -> str:
-    """The page with a name of its own for each landmark and dialog."""
+    """The page with a name of its own for each landmark and dialog.
+
+    The theme names a button for the colours it is shown in by the colours that the next one gives.
+    """
 
     def menu(found: re.Match) -> str:
         name = escape(f"Pages: {plain_text(found['title'])}")
         return f'<nav class="md-nav" data-md-level="{found["level"]}" aria-label="{name}">{found["rest"]}'
 
     page = _MENU.sub(menu, page)
+    names = [found[2] for found in _OPTION.finditer(page)]
+    turned = iter(names[-1:] + names[:-1])
+    page = _OPTION.sub(lambda found: found[1] + next(turned) + found[3], page)
     page = _SECTIONS.sub(r'<nav class="md-nav" aria-label="Sections of \1">', page)
     return page.replace(_SEARCH, _SEARCH.replace(">", ' aria-label="Search">'))
 
 
 def reachable_tables(html: str) -> str:
-    """The page's content with its plain tables in a frame that scrolls, also by keyboard."""
-    pieces, position = [], 0
+    """The page's content with its plain tables in a frame that scrolls, also by keyboard.
+
+    A table is named by the heading that it stands under, and by its place where there are more.
+    """
+    headings = [
+        (start, plain_text(inner.partition('<a class="headerlink"')[0]))
+        for start, _, _, inner in elements(html, r"<h[1-6]\b[^>]*>")
+    ]
+    pieces, position, seen = [], 0, Counter()
     for start, end, _, inner in elements(html, r"<table>"):
+        heading = next((text for place, text in reversed(headings) if place < start), "")
+        name = f"Table: {heading}" if heading else "Table"
+        seen[name] += 1
+        if seen[name] > 1:
+            name = f"{name}, {seen[name]}"
+        inner = _HEAD.sub('<th scope="col"', inner)
         pieces.append(html[position:start])
         pieces.append(
-            '<div class="ac-table" role="group" tabindex="0" aria-label="Table">'
+            f'<div class="ac-table" role="group" tabindex="0" aria-label="{escape(name)}">'
             f'<table class="ac-paper">{inner}</table></div>'
         )
         position = end

@@ -164,8 +164,14 @@ class Models:
         head = "".join(f'<th scope="col" class="ac-{kind}">{name}</th>' for name, kind in heads)
         home = link("index.md")
         script = f'<script src="{escape(home[0] if home else "")}{SCRIPT}" defer></script>'
+        # Here from the start, so that nothing moves when its script comes; hidden where none runs.
+        form = (
+            '<form class="ac-filter" role="search" aria-label="Models" data-search-exclude><label>Filter '
+            '<input type="search" placeholder="window experts" autocomplete="off"></label>'
+            f"<output>{len(self.models)} models</output></form>"
+        )
         return (
-            f'<div class="ac-table ac-models" role="region" tabindex="0" aria-label="Bundled models" '
+            f'{form}<div class="ac-table ac-models" role="region" tabindex="0" aria-label="Bundled models" '
             f'data-search-exclude><table class="ac-paper"><caption class="ac-unseen">Bundled models</caption>'
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{script}"
         )

@@ -310,7 +310,8 @@ def _table(table: Table, anchor: str) -> str:
 
 def _figure(figure: Figure, anchor: str) -> str:
     return (
-        f'<figure class="ac-figure" id="{anchor}"><div class="ac-drawing">{figure.svg}</div>'
+        f'<figure class="ac-figure" id="{anchor}">'
+        f'<div class="ac-drawing" role="group" tabindex="0" aria-label="Drawing">{figure.svg}</div>'
         f"<figcaption>{inline(figure.caption)}</figcaption></figure>"
     )
 

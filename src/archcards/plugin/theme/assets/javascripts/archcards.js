@@ -6,3 +6,28 @@ new MutationObserver(() => {
     nav.setAttribute("aria-label", `Listing ${place}`);
   });
 }).observe(document.body, { childList: true, subtree: true });
+
+// Tables, drawings and formulas scroll where the page is narrower than they are, and there the keyboard
+// comes to them. Where they fit, it passes by.
+{
+  const sizes = new ResizeObserver((frames) => {
+    for (const { target } of frames) {
+      const wider = target.scrollWidth > target.clientWidth;
+      if (wider) target.setAttribute("tabindex", "0");
+      else target.removeAttribute("tabindex");
+    }
+  });
+  const frames = document.querySelectorAll(".ac-table, .ac-drawing, .ac-math, .ac-cells, .ac-long");
+  frames.forEach((frame) => sizes.observe(frame));
+}
+
+// Of the two buttons for colours, the one in force is the chosen one: the keyboard comes to where it shows.
+{
+  const choose = () => {
+    const scheme = document.body.getAttribute("data-md-color-scheme");
+    const button = document.querySelector(`.md-option[data-md-color-scheme="${scheme}"]`);
+    if (button) button.checked = true;
+  };
+  choose();
+  new MutationObserver(choose).observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
+}

@@ -12,20 +12,9 @@
 
     // Filter
 
-    const form = document.createElement("form");
-    form.className = "ac-filter";
-    form.setAttribute("role", "search");
-    form.setAttribute("aria-label", "Models");
-    const label = document.createElement("label");
-    label.textContent = "Filter ";
-    const input = document.createElement("input");
-    input.type = "search";
-    input.placeholder = "window experts";
-    input.autocomplete = "off";
-    label.append(input);
-    const count = document.createElement("output");
-    form.append(label, count);
-    region.before(form);
+    const form = document.querySelector(".ac-filter");
+    const input = form.querySelector("input");
+    const count = form.querySelector("output");
     form.addEventListener("submit", (event) => event.preventDefault());
 
     const filter = () => {
