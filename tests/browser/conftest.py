@@ -79,7 +79,12 @@ def new_page(browser, address):
         wrong = []
         page.on("console", lambda message: wrong.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-        page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url} {request.failure}"))
+        # Whoever leaves a page, or takes a file, breaks off what is under way.
+        page.on(
+            "requestfailed",
+            lambda request: request.failure == "net::ERR_ABORTED"
+            or wrong.append(f"failed: {request.url} {request.failure}"),
+        )
         page.on("response", lambda got: got.status >= 400 and wrong.append(f"{got.status}: {got.url}"))
         page.on(
             "request",

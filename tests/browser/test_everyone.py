@@ -172,7 +172,7 @@ def test_nothing_shifts_on_a_first_visit(new_examined, address, place, width):
     page, wrong = new_examined(viewport={"width": width, "height": 900})
     page.goto(address + place, wait_until="networkidle")
     page.evaluate("examine.settled()")
-    shifts = page.evaluate("examine.shifts(0.01)")
+    shifts = page.evaluate("examine.shifts(0.02)")
     page.context.close()
     assert not shifts, "\n".join(shifts)
     assert not wrong
