@@ -27,6 +27,20 @@ window.examine = (() => {
     await frame();
   };
 
+  /** Comes near each thing to touch, which then starts, and returns to the top. */
+  const touch = async () => {
+    const faults = [];
+    for (const place of document.querySelectorAll("article *")) {
+      if (!customElements.get(place.localName)) continue;
+      place.scrollIntoView();
+      for (let patience = 3600; patience && !place.querySelector("form"); patience--) await frame();
+      if (!place.querySelector("form")) faults.push(`does not start: ${shown(place)}`);
+    }
+    scrollTo(0, 0);
+    await settled();
+    return faults;
+  };
+
   /** Shows what is folded away: whoever unfolds it must be able to read it. */
   const unfold = () => document.querySelectorAll("details").forEach((each) => (each.open = true));
 
@@ -135,5 +149,5 @@ window.examine = (() => {
       .map(shown);
   };
 
-  return { focused, unreached, settled, unfold, rules, colours, sideways, links, shifts };
+  return { focused, unreached, settled, touch, unfold, rules, colours, sideways, links, shifts };
 })();

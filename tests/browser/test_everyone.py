@@ -14,6 +14,8 @@ WALKS = {
     "models/": "filter and headings that sort",
     "models/live/": "live ledger",
     "attention/masks/": "masks to try",
+    "attention/online-softmax/": "softmax step by step",
+    "accounting/cache/": "a chart with a slider, and a part of the ledger",
     "models/qwen3-8b/": "a model's card",
     "api/conform/": "reference with folded sources",
     "404.html": "no such page",
@@ -46,7 +48,7 @@ def walk(page, key="Tab"):
 @pytest.mark.parametrize("place", WALKS, ids=lambda place: place or "home")
 def test_the_keyboard_comes_everywhere_and_shows_where_it_is(page, address, place):
     page.goto(address + place)
-    page.evaluate("examine.settled()")
+    page.evaluate("examine.touch()")
     faults = [f"{stop['shown']} {stop['fault']}" for stop in walk(page) if stop["fault"]]
     faults += [f"{element} cannot be reached" for element in page.evaluate("examine.unreached()")]
     assert not faults, "\n".join([place or "home", *faults])
@@ -55,7 +57,7 @@ def test_the_keyboard_comes_everywhere_and_shows_where_it_is(page, address, plac
 @pytest.mark.parametrize("place", [CHAPTER, "models/live/"])
 def test_the_keyboard_goes_back_too(page, address, place):
     page.goto(address + place)
-    page.evaluate("examine.settled()")
+    page.evaluate("examine.touch()")
     assert [stop["fault"] for stop in walk(page, "Shift+Tab") if stop["fault"]] == []
 
 

@@ -68,6 +68,7 @@ def visit(examined, address, path, change="0"):
         loaded = "[...document.fonts].some(font => font.family.includes('STIX') && font.status === 'loaded')"
         if not page.evaluate(loaded):
             yield "formulas without their font"
+    yield from page.evaluate("examine.touch()")
     page.evaluate("examine.unfold()")
     page.evaluate(change)
     for scheme, name in SCHEMES.items():
