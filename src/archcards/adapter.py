@@ -63,6 +63,19 @@ class Adapter:
     backward: Callable | None = None
     gradients: str | Sequence[str] = ()
 
+    def __post_init__(self):
+        for field_name in ("each", "returns", "gradients"):
+            _words(field_name, getattr(self, field_name))
+        for field_name in ("arrays", "dtype"):
+            if not isinstance(getattr(self, field_name), str):
+                raise ConformError(f"{field_name} must be a name, got {getattr(self, field_name)!r}")
+        for field_name in ("names", "where", "extra"):
+            _mapping(field_name, getattr(self, field_name), str if field_name == "names" else object)
+        if not isinstance(self.axes, str):
+            _mapping("axes", self.axes, str, "an order of axes, or ")
+        if self.backward is not None and not callable(self.backward):
+            raise ConformError(f"backward must be a function, got {self.backward!r}")
+
     def bind(self, function: Callable, published: Published) -> "Bound":
         """Fit a function to a mechanism.
 
@@ -270,7 +283,12 @@ class Bound:
         return found
 
     def _refuse_what_it_needs_beside(self):
-        """A parameter that it cannot do without, and that no name of ours stands for."""
+        """A name that it does not have, or a parameter that it needs and no name of ours stands for."""
+        if self._takes is not None and not self._takes.any_name:
+            for ours, theirs in self._adapter.names.items():
+                if theirs not in self._takes.names:
+                    takes = ", ".join(sorted(self._takes.names)) or "none by name"
+                    raise ConformError(f"names must give {ours} as a parameter of the function ({takes}), got {theirs!r}")
         if self._by_name and self._published.mechanism not in _OBJECTS:
             ours = {self._theirs(name) for name in self._parameters}
             for name in sorted(self._takes.required - ours - {*self._adapter.extra}):
@@ -380,8 +398,6 @@ class Bound:
     def _checked(self):
         """Refuse names that mean nothing here."""
         adapter, published = self._adapter, self._published
-        if adapter.backward is not None and not callable(adapter.backward):
-            raise ConformError(f"backward must be a function, got {adapter.backward!r}")
         if adapter.backward is not None and self._each:
             raise ConformError("each must not be given with backward, which takes whole arrays")
         axes = sorted({axis for names in published.axes.values() for axis in names})
@@ -433,10 +449,19 @@ def _parameters_of(function):
 
 def _words(option, value):
     """Names, given as one string or as several."""
-    words = value.replace(",", " ").split() if isinstance(value, str) else list(value)
-    if not all(isinstance(word, str) for word in words):
+    words = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
         raise ConformError(f"{option} must be names, got {value!r}")
     return tuple(words)
+
+
+def _mapping(option, value, kind, otherwise=""):
+    """Refuse what is no mapping from names to values of a kind."""
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
+        raise ConformError(f"{option} must be {otherwise}a mapping of names, got {value!r}")
+    for name, one in value.items():
+        if not isinstance(one, kind) or one == "" and kind is str:
+            raise ConformError(f"{option} must give {name} as text, got {one!r}")
 
 
 def _groups(pattern):

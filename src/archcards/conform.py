@@ -54,7 +54,7 @@ class Outcome:
     where: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """How an implementation compares with the reference and its controls.
 
@@ -108,6 +108,10 @@ class Report:
     def __str__(self):
         return "\n".join(_screen(self))
 
+    def __repr__(self):
+        """In one line what an assertion that fails should show: the verdict."""
+        return f"<{_called(self)}: {_says(self)}>"
+
 
 def conform(
     mechanism: str,
@@ -149,7 +153,10 @@ def conform(
         known = ", ".join(Adapter.__dataclass_fields__)
         raise ConformError(f"options must be among {known}: {error}") from None
     bound = adapter.bind(function, published)
-    follows = (follows,) if isinstance(follows, str) else tuple(follows)
+    follows = (follows,) if isinstance(follows, str) else follows
+    if not isinstance(follows, list | tuple) or not all(isinstance(name, str) for name in follows):
+        raise ConformError(f"follows must be names of controls, got {follows!r}")
+    follows = tuple(dict.fromkeys(follows))
     agreed = _agreed(published, follows)
 
     trials, skipped = [], []
@@ -315,8 +322,6 @@ def _bounds(published, case, dtype):
             for name, x in published.expected(case).items()
         }
     bounds = cases.error_bounds(published, case, dtype)
-    if bounds is None:
-        return dict.fromkeys(published.returns, cases.SAFETY * cases.EPSILON[dtype])
     expected = published.expected(case)
     largest = {n: np.abs(x[np.isfinite(x)]).max(initial=0) for n, x in expected.items()}
     return {name: bound / max(1.0, largest[name]) for name, bound in bounds.items()}
@@ -374,17 +379,32 @@ def _refuse_wrong_shapes(report):
 _WIDTH = 88
 
 
+def _called(report):
+    """What was compared with what."""
+    follows = f", following {_quoted(report.follows)}" if report.follows else ""
+    return f"{report.function} as {report.mechanism}, {report.dtype}{follows}"
+
+
+def _results_match(report):
+    return all(outcome.equal for outcome in report.outcomes)
+
+
+def _says(report):
+    """What came of it."""
+    if _results_match(report):
+        return "matches" if report.matches else "results match, gradients do not"
+    if report.diagnosis:
+        return f"does not match, and equals the reference with {_quoted(report.diagnosis[0])}"
+    return "matches nothing known"
+
+
 def _screen(report):
     """The report as lines of text."""
-    called = f"{report.function} as {report.mechanism}, {report.dtype}"
-    if report.follows:
-        called += f", following {_quoted(report.follows)}"
-    yield called
-    if all(outcome.equal for outcome in report.outcomes):
+    yield _called(report)
+    if _results_match(report):
         worst = max(report.outcomes, key=lambda outcome: outcome.error / (outcome.bound or 1.0))
         allowed = f", {worst.bound:.1e} allowed" if worst.bound else ""
-        says = "matches" if report.matches else "results match, gradients do not"
-        yield f"{says}: largest difference {worst.error:.1e} (in {worst.case!r}{allowed})"
+        yield f"{_says(report)}: largest difference {worst.error:.1e} (in {worst.case!r}{allowed})"
         yield f"  equal in all {len(report.outcomes)} cases; compared: {', '.join(report.compared)}"
         yield from _gradients(report)
     else:
@@ -438,7 +458,7 @@ def _verdict(report):
     singles, pairs = report.tried
     tried = f"{singles} controls{f' and {pairs} pairs' if pairs else ''} tried"
     if not report.diagnosis:
-        yield f"matches nothing known ({tried})"
+        yield f"{_says(report)} ({tried})"
         if report.otherwise is not None:
             other = report.otherwise
             says = f"equals the reference with {_quoted(other.diagnosis[0])}" if other.diagnosis else "matches"
@@ -448,8 +468,7 @@ def _verdict(report):
             yield f"  nearest: {name!r}, which agrees in {count} of {len(report.outcomes)} cases"
         return
     first, *ties = report.diagnosis
-    says = f"does not match, and equals the reference with {_quoted(first)}"
-    yield from textwrap.wrap(says, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    yield from textwrap.wrap(_says(report), _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     for name in first:
         control = known[name]
         says = control.__doc__.split("Seen in:")[0]

@@ -156,9 +156,9 @@ def _adapter_file(path):
 
 def _found(name: str, seconds: float) -> Callable:
     """The function that `module:function`, or `file.py:function`, names."""
-    place, colon, attribute = name.rpartition(":")
-    if not colon or not place or not attribute:
-        raise ConformError(f"the function must be MODULE:FUNCTION, got {name!r}")
+    place, _, attribute = name.rpartition(":") if isinstance(name, str) else ("", "", "")
+    if not place or not attribute:
+        raise ConformError(f"a function must be MODULE:FUNCTION, got {name!r}")
     # As `python -m` does: modules beside the reader are found.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

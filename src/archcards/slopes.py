@@ -87,7 +87,7 @@ def compared(
             slopes.append(Slope(case.name, "", False, np.inf, 0.0, where))
             continue
         for name, gradient in found.items():
-            if agreed is None:
+            if agreed is None or gradient.shape != case.arguments[name].shape:
                 one = _published_slope(published, case, dtype, known, weights, name, gradient)
                 found_by_name.setdefault(name, []).append((case, known, weights, gradient))
             else:
@@ -141,6 +141,8 @@ def _directed_slope(published, case, agreed, weights, name, gradient):
 
 def _instead(published, name, every):
     """What a wrong gradient is in every case, in words, if that is known."""
+    if any(gradient.shape != case.arguments[name].shape for case, *_, gradient in every):
+        return ""
 
     def holds(left, right):
         return all(

@@ -1,6 +1,7 @@
 """The published cases: legal, distinct, exact in every dtype, and enough to tell every control."""
 
 import hashlib
+import inspect
 import io
 import json
 import warnings
@@ -28,6 +29,81 @@ def test_cases_have_names_of_their_own_and_an_edge_follows(published):
     assert edges == sorted(edges)
 
 
+def _any(mechanism, holds):
+    """Whether something holds of the arguments of one case at least."""
+    return any(holds(case.arguments) for case in cases.of(mechanism).cases)
+
+
+def _filled(name, value):
+    return lambda given: name in given and bool((np.asarray(given[name]) == value).all())
+
+
+def _log_decay(given):
+    return np.zeros(1) if given.get("log_decay") is None else given["log_decay"]
+
+
+DELTA = {
+    "one step": lambda given: given["key"].shape[-2] == 1,
+    "a length that is no multiple of 32 and of 64": lambda given: given["key"].shape[-2] > 64,
+    "a memory to start from": lambda given: given.get("state") is not None,
+    "forgets nothing": _filled("log_decay", 0.0),
+    "forgets all": lambda given: bool(np.isinf(_log_decay(given)).any()),
+    "forgets nearly all": lambda given: bool((_log_decay(given) == -200).any()),
+}
+BETAS = {f"beta {value}": _filled("beta", float(value)) for value in (0, 1, 2)}
+SCAN = {
+    "one step": lambda given: given["dt"].shape[1 if given["dt"].ndim == 3 and "u" in given else -1] == 1,
+    "seventy steps": lambda given: 70 in given["dt"].shape,
+    "a memory to start from": lambda given: given.get("state") is not None,
+    "forgets nothing": _filled("dt", 0.0),
+    "forgets nearly all": _filled("A", -256.0),
+}
+EMPTY_ROW = {"an empty row": lambda given: "mask" in given and not given["mask"].any(-1).all()}
+WINDOW = {
+    "a window of one": lambda given: given["window"] == 1,
+    "a window longer than the text": lambda given: (given["window"] or 0) > given["queries"],
+}
+ROUTER = {
+    "one expert": lambda given: given["logits"].shape[-1] == 1,
+    "all experts": lambda given: given["k"] == given["logits"].shape[-1] > 1,
+}
+EQUAL = {"equal drafts": lambda given: np.array_equal(given["target"][0], given["draft"][0])}
+DISJOINT = {"disjoint drafts": lambda given: not (given["target"][: len(given["draft"])] * given["draft"]).any()}
+EDGES = {
+    "delta_rule": DELTA | BETAS,
+    "linear_attention": DELTA,
+    "delta_write": BETAS,
+    "gated_write": BETAS | {f"a decay of {d}": _filled("decay", d) for d in (0.0, 1.0, 2.0**-100)},
+    "selective_scan": SCAN,
+    "state_space_dual": SCAN,
+    "attention": EMPTY_ROW,
+    "grouped_attention": EMPTY_ROW,
+    "attend": EMPTY_ROW,
+    "sliding_window": WINDOW,
+    "cached_attention": {
+        "a window of one": lambda given: given.get("window") == 1,
+        "a window longer than the text": lambda given: (given.get("window") or 0) > given["key"].shape[-2],
+    },
+    "route_top_k": ROUTER,
+    "route_sigmoid": ROUTER,
+    "route_group_max": ROUTER,
+    "load_balance_loss": ROUTER,
+    "mixture": {
+        "one expert": lambda given: len(given["experts"]) == 1,
+        "all experts": lambda given: np.shape(given["routing"].experts)[1] == len(given["experts"]) > 1,
+    },
+    "verify": EQUAL | DISJOINT,
+    "output_distribution": EQUAL | DISJOINT,
+    "residual": DISJOINT,
+}
+REQUIRED = [(mechanism, name) for mechanism, edges in EDGES.items() for name in edges]
+
+
+@pytest.mark.parametrize("mechanism, name", REQUIRED, ids=[f"{m}: {name}" for m, name in REQUIRED])
+def test_the_edges_of_each_mechanism_have_a_case(mechanism, name):
+    assert _any(mechanism, EDGES[mechanism][name])
+
+
 # What is computed from other inputs, or is about float64 alone.
 NOT_EXACT = {
     "compressed_attention", "fit_parametric", "linear_attention", "parametric_loss",
@@ -53,7 +129,7 @@ def test_bounds_are_above_rounding_and_below_every_mistake(published):
 
 def _is_off(published, case, control):
     expected = published.expected(case)
-    bounds = cases.error_bounds(published, case, "float32") or {}
+    bounds = cases.error_bounds(published, case, "float32")
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
@@ -63,9 +139,7 @@ def _is_off(published, case, control):
     for name, array in expected.items():
         if found[name].shape != array.shape:
             return True
-        magnitude = np.abs(array[np.isfinite(array)]).max(initial=0)
-        allowed = bounds.get(name, 1e-5 * max(1, magnitude))
-        if not np.allclose(found[name], array, rtol=0, atol=allowed, equal_nan=True):
+        if not np.allclose(found[name], array, rtol=0, atol=bounds[name], equal_nan=True):
             return True
     return False
 
@@ -102,6 +176,19 @@ def test_files_are_the_same_each_time_and_say_what_is_in_them():
             assert list(arrays[array["array"]].shape) == array["shape"]
             assert str(arrays[array["array"]].dtype) == array["dtype"]
         assert len(manifest["cases"]) == entry["cases"] == len(cases.of(name).cases)
+        assert manifest["version"] == index["version"] == cases.VERSION
+        # Whoever has the files alone knows what an argument that is not given is.
+        known = set(inspect.signature(cases.of(name).reference).parameters) - {"self", "window", *manifest["defaults"]}
+        for case in manifest["cases"]:
+            assert known <= set(case["arguments"]) or name == "KVCache"
+            for result in case["expected"].values():
+                assert set(result["bound"]) == set(cases.EPSILON)
+
+
+def test_a_manifest_says_what_an_argument_is_unless_it_is_given():
+    manifest = json.loads(files()["rms_norm.json"])
+    assert manifest["defaults"] == {"weight": None, "eps": 1e-6}
+    assert json.loads(files()["state_space_dual.json"])["defaults"]["dt_limit"] == [0.0, "inf"]
 
 
 def _arrays(node):

@@ -195,6 +195,13 @@ def test_a_scaled_copy_matches_once_the_convention_is_agreed():
     assert report.diagnosis == (("decay after the read",),)
 
 
+def test_an_assertion_that_fails_shows_the_verdict():
+    report = conform("delta_rule", delta(late_decay=True))
+    shown = '<delta.<locals>.rule as delta_rule, float64: does not match, and equals the reference with "decay after the read">'
+    assert repr(report) == shown
+    assert repr(conform("delta_rule", delta())).endswith("float64: matches>")
+
+
 # Adapters
 
 

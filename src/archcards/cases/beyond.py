@@ -25,6 +25,7 @@ def embed_patches():
     yield case("a projection", **arrays)
     yield case("a bias", **arrays, bias=numbers(5, seed=9))
     yield case("a class token and positions", **arrays, bias=numbers(5, seed=9), **whole)
+    yield edge("one patch", pixels=numbers(3, 2, 2, seed=5), kernel=arrays["kernel"])
 
 
 @published("sincos_positions", returns="positions")

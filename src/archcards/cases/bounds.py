@@ -19,7 +19,7 @@ _SMALLEST = 2.0**-126  # the smallest normal number of both
 
 
 @functools.lru_cache(maxsize=None)
-def error_bounds(published: Published, case: Case, dtype: str) -> Mapping[str, float] | None:
+def error_bounds(published: Published, case: Case, dtype: str) -> Mapping[str, float]:
     """Bound the error of each result of a case for a dtype.
 
     $$8\\, \\max\\Bigl(\\max_r \\lVert f(x + \\tfrac{\\epsilon}{2}\\, r \\odot x) - f(x)
@@ -37,22 +37,23 @@ def error_bounds(published: Published, case: Case, dtype: str) -> Mapping[str, f
         dtype: `"float32"` or `"bfloat16"`.
 
     Returns:
-        The largest absolute error by result, 0 for counts and choices; nothing where inputs that
-        have been moved are no longer legal (probabilities no longer sum to one), or where there are
-        no arrays of real numbers.
+        The largest absolute error by result, 0 for counts and choices. Where no real array goes in,
+        or inputs that have been moved are no longer legal (probabilities no longer sum to one),
+        8 ε of the largest result, or of 1 where that is less.
     """
     expected = published.expected(case)
     exact = {n: x for n, x in case.arguments.items() if _is_real(x) and n not in published.choices}
-    if not exact:
-        return None
     try:
         moved = [
             published.results(published.reference, _moved(case, near))
-            for near in nearby(exact, dtype)
+            for near in (nearby(exact, dtype) if exact else ())
         ]
     except ValueError:
-        return None
-    return {name: bound(x, [near[name] for near in moved], dtype) for name, x in expected.items()}
+        moved = []
+    return {
+        name: bound(x, [near[name] for near in moved], dtype, 0.0 if moved else 2 * max(1.0, _largest(x)))
+        for name, x in expected.items()
+    }
 
 
 def nearby(arrays: Mapping[str, np.ndarray], dtype: str) -> Iterator[dict[str, np.ndarray]]:
@@ -87,7 +88,7 @@ def bound(expected: np.ndarray, moved: Iterable[np.ndarray], dtype: str, size: f
         return 0.0
     changes = [_largest(_difference(near, expected)) for near in moved]
     rounding = EPSILON[dtype] / 2 * max(size, _largest(expected))
-    return max(_SMALLEST, SAFETY * max(rounding, *changes))
+    return max(_SMALLEST, SAFETY * max([rounding, *changes]))
 
 
 def _moved(case, near):

@@ -65,6 +65,7 @@ def route_sigmoid():
     yield case("a scale", logits=_LOGITS, k=2, scale=2.5)
     yield edge("one of eight", logits=_LOGITS, k=1)
     yield edge("all experts", logits=_LOGITS[:, :4], k=4)
+    yield edge("one expert", logits=_LOGITS[:, :1], k=1)
     yield edge("all groups", logits=_LOGITS, k=2, groups=4, kept_groups=4)
 
 
@@ -75,6 +76,8 @@ def route_group_max():
     apart = np.array([[2.0, -1.0, 1.75, 1.5]])
     yield case("the best expert is not in the best group", logits=apart, k=2, groups=2, kept_groups=1)
     yield edge("one of eight", logits=_LOGITS, k=1, **_GROUPS)
+    yield edge("all experts", logits=_LOGITS[:, :4], k=4, groups=2, kept_groups=2)
+    yield edge("one expert", logits=_LOGITS[:, :1], k=1, groups=1, kept_groups=1)
     yield edge("all groups", logits=_LOGITS, k=2, groups=4, kept_groups=4)
 
 
@@ -86,6 +89,8 @@ def mixture():
     dropped = Routing([[0], [1], [1], [3]], np.array([[0.75], [0.0], [0.5], [0.0]]))
     yield case("two experts a token", x=x, experts=experts, routing=routing)
     yield case("shared experts", x=x, experts=experts, routing=routing, shared=(np.sin, np.cos))
+    everyone = Routing(np.tile(np.arange(4), (4, 1)), numbers(4, 4, seed=3))
+    yield edge("all experts", x=x, experts=experts, routing=everyone)
     yield edge("dropped tokens", x=x, experts=experts, routing=dropped)
     one = Routing(np.zeros((4, 1), int), np.ones((4, 1)))
     yield edge("one expert", x=x, experts=experts[:1], routing=one)

@@ -1,6 +1,7 @@
 """The published cases as files: arrays in `.npz`, everything else in a JSON manifest beside it."""
 
 import hashlib
+import inspect
 import io
 import json
 import zipfile
@@ -14,7 +15,7 @@ from .bounds import EPSILON, SAFETY, error_bounds
 
 __all__ = ["VERSION", "files", "npz", "write"]
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a case or an expected result changes."""
 
 _CONVENTIONS = (
@@ -86,8 +87,7 @@ def _published(published: Published):
             for name, array in published.expected(case).items()
         }
         for dtype in EPSILON:
-            bounds = error_bounds(published, case, dtype) or {}
-            for name, bound in bounds.items():
+            for name, bound in error_bounds(published, case, dtype).items():
                 # Two digits, rounded up: a bound is no result to compare with.
                 results[name].setdefault("bound", {})[dtype] = float(f"{1.05 * bound:.1e}")
         cases.append(
@@ -105,6 +105,13 @@ def _published(published: Published):
         "mechanism": published.mechanism,
         "version": VERSION,
         "conventions": _CONVENTIONS,
+        "summary": inspect.getdoc(published.reference).split("\n")[0],
+        "defaults": {
+            name: _default(parameter.default)
+            for name, parameter in inspect.signature(published.reference).parameters.items()
+            if parameter.default is not parameter.empty
+        },
+        "choices": list(published.choices),
         "returns": list(published.returns),
         "axes": {name: list(axes) for name, axes in published.axes.items()},
         "tolerance": {"float64": published.tolerance},
@@ -139,6 +146,13 @@ def _described(arrays, key, value):
     if isinstance(value, tuple | list) and value and not isinstance(value[0], int | float):
         return {"list": [_described(arrays, f"{key}/{i}", part) for i, part in enumerate(value)]}
     return {"value": list(value) if isinstance(value, tuple) else value}
+
+
+def _default(value):
+    """A default in JSON, which has no infinity."""
+    if isinstance(value, tuple):
+        return [_default(part) for part in value]
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _plain(value):

@@ -64,6 +64,8 @@ def rotate():
         yield case(f"{layout}: positions with gaps and repeats", **whole | plain | gaps)
         part = {"frequencies": Frequencies(rope_frequencies(4).inverse, 1.25)}
         yield case(f"{layout}: some channels, and a factor", **whole | plain | part | gaps)
+        odd = {"x": numbers(2, 2, 5, 7, seed=2), "frequencies": rope_frequencies(6)}
+        yield edge(f"{layout}: an odd width, of which the last channel stays", **whole | plain | odd)
         yield edge(f"{layout}: position zero", **whole | plain | {"positions": np.zeros(5, int)})
 
 
@@ -94,6 +96,7 @@ def _read(queries, keys, d_v=4):
 def latent_read():
     yield case("no mask", **_read(3, 5))
     yield case("causal mask", **_read(5, 5), mask=causal(5))
+    yield case("two queries after five keys", **_read(2, 5), mask=causal(2, 5))
     yield case("values narrower than latents", **_read(3, 5, d_v=3))
     yield edge("one query, one key", **_read(1, 1))
 

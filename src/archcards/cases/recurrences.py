@@ -130,6 +130,7 @@ def delta_write():
     yield case("two memories", **_WRITE)
     yield edge("beta zero", **_WRITE | {"beta": np.zeros(2)})
     yield edge("beta one and a unit key", **_WRITE | {"beta": np.ones(2), "key": np.eye(4)[:2]})
+    yield edge("beta two and a unit key", **_WRITE | {"beta": np.full(2, 2.0), "key": np.eye(4)[:2]})
     yield edge("one number", state=np.array([[[4.0]]]), key=np.array([[1.0]]),
                value=np.array([[10.0]]), beta=np.array([0.25]))  # fmt: skip
 
@@ -140,7 +141,11 @@ def gated_write():
     yield case("one decay per channel", **_WRITE, decay=between(2, 4, seed=6))
     yield edge("a decay of one", **_WRITE, decay=np.ones(2))
     yield edge("a decay of zero", **_WRITE, decay=np.zeros(2))
+    yield edge("a decay that leaves next to nothing", **_WRITE, decay=np.full(2, 2.0**-100))
     yield edge("beta zero", **_WRITE | {"beta": np.zeros(2)}, decay=between(2, seed=5))
+    for beta, name in ((1.0, "one"), (2.0, "two")):
+        unit = {"beta": np.full(2, beta), "key": np.eye(4)[:2]}
+        yield edge(f"beta {name} and a unit key", **_WRITE | unit, decay=between(2, seed=5))
 
 
 @published("unit_key")
@@ -231,6 +236,8 @@ def state_space_dual():
     yield case("seventy steps", **_dual(70))
     yield edge("one step", **_dual(1))
     yield edge("one step from a memory", **_dual(1), **memory)
+    none = {"dt": np.zeros((2, 4, 5)), "dt_softplus": False}
+    yield edge("steps of zero", **_dual(5) | none, **memory)
     yield edge("one group", **_dual(5, groups=1))
     yield edge("a group for each head", **_dual(5, groups=4))
     yield edge("strong decay", **_dual(5) | {"A": np.full(4, -256.0)})
