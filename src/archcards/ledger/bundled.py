@@ -35,7 +35,7 @@ def _suggestions(name: str) -> list[str]:
         _plain(part): whole for whole in bundled_names() for part in (whole, whole.split("/")[1])
     }
     return list(
-        dict.fromkeys(plain[match] for match in get_close_matches(_plain(name), plain, 3, 0.5))
+        dict.fromkeys(plain[match] for match in get_close_matches(_plain(name), plain, 3, 0.6))
     )
 
 

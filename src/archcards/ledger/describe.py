@@ -186,7 +186,7 @@ def notes(
     if any(term.kind == "latent" for term in kept.terms):
         found.append(
             f"latent attention's FLOPs are those of its explicit form; a decoding step in the "
-            f"absorbed form has {absorbed(architecture, counted.context)} attention FLOPs"
+            f"absorbed form has {absorbed(architecture, counted.context):,} attention FLOPs"
         )
     if any(not isinstance(m, (Attention, LatentAttention, CompressedAttention)) for m in mixers):
         found.append(
@@ -208,7 +208,11 @@ def notes(
         repeated = [h for h in heads if h < kept.ranks]
         found.append(
             f"the cache is one rank's of {kept.ranks}"
-            + (f"; {repeated[0]} key/value head(s) are repeated" if repeated else "")
+            + (
+                f"; with fewer key/value heads than that ({min(repeated)}), heads are copied"
+                if repeated
+                else ""
+            )
         )
     if architecture.encoder and not kept.source_length:
         found.append(
