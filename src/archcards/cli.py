@@ -97,6 +97,9 @@ def _ledger(command: argparse.ArgumentParser) -> Run:
         default="exact",
         help="torchtitan: its training FLOPs too",
     )
+    command.add_argument(
+        "--beside", metavar="MODEL", help="a second model, the two compared layer by layer"
+    )
     command.add_argument("--json", action="store_true", help="one JSON object")
 
     def run(given: argparse.Namespace) -> int:

@@ -70,6 +70,40 @@ def test_the_table_of_every_model_fits_80_columns(run, name):
     assert "Notes" in out
 
 
+@pytest.mark.parametrize(
+    "first, second",
+    [("gemma-2b", "gemma-2-2b"), ("DeepSeek-V3", "Qwen3-Next"), ("vit-base", "t5-small")],
+)
+def test_two_models_beside_each_other(run, first, second):
+    status, out, err = run("ledger", first, "--beside", second, "--context", "131072")
+    assert (status, err) == (0, "") and max(map(len, out.splitlines())) <= 80
+    records = [
+        json.loads(run("ledger", name, "--context", "131072", "--json")[1])
+        for name in (first, second)
+    ]
+    shown = {line[:30].strip(): line[30:].split() for line in out.splitlines() if line[30:].strip()}
+    assert shown["Parameters"] == [f"{one['parameters']['total']:,}" for one in records]
+    assert shown["bytes, bf16"] == [f"{one['cache']['bytes']:,}" for one in records]
+    assert shown["FLOPs of one token"] == [f"{one['flops']['per_token']['total']:,}" for one in records]
+    # Every kind of layer of each is named; unwrapped, since a long one takes two lines.
+    told = " ".join(out.split())
+    for record, mark in zip(records, "<>", strict=True):
+        for layer in record["layers"]:
+            words = " ".join(layer["kind"].split())
+            assert f"{mark} {words}" in told or f"both {words}" in told
+
+
+def test_a_model_beside_itself_has_all_layers_in_common(run):
+    _, out, _ = run("ledger", "gpt-oss-120b", "--beside", "gpt-oss-120b")
+    layers = out.split("Layers, from the input up\n")[1]
+    assert "both attention" in layers and "<" not in layers and ">" not in layers
+
+
+@pytest.mark.parametrize("more", [["--json"], ["--context", "1,2"], ["--memory", "1GB"]])
+def test_beside_is_one_comparison(refused, more):
+    assert "beside: expected one context" in refused("ledger", "gpt2", "--beside", "gpt2", *more)
+
+
 def test_options(run):
     status, out, _ = run(
         "ledger",

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from .architecture import Architecture
 from .bundled import bundled_config, bundled_names, find
 from .cache import Cache, cache, largest_batch, largest_context
-from .describe import cache_record, flops_record, notes, parameters_record, patterns, runs
+from .describe import (
+    cache_record,
+    flops_record,
+    in_step,
+    notes,
+    parameters_record,
+    patterns,
+    runs,
+)
 from .families import READERS, purpose
 from .flops import Flops, flops, torchtitan, training_per_token
 from .parameters import Parameters, parameters
@@ -194,6 +202,40 @@ def _note_lines(found: list[str]) -> Iterator[str]:
         yield from _wrapped(note, "  - ", "    ")
 
 
+def _beside(given, context: int, options: dict) -> Iterator[str]:
+    """Two models, their totals in two columns and then their layers in step."""
+    named = [_config(model) for model in (given.model, given.beside)]
+    both = [read_config(config) for _, config in named]
+    totals: list[tuple[str, list]] = [("", [name.rsplit("/", 1)[-1][:24] for name, _ in named])]
+    counted = [parameters(one) for one in both]
+    totals += [
+        ("Parameters", [one.total for one in counted]),
+        ("  active, both embeddings", [one.active.with_embeddings for one in counted]),
+        ("  active, no input table", [one.active.without_input_embedding for one in counted]),
+    ]
+    kept = [cache(one, context, **options) for one in both]
+    work = [flops(one, context) for one in both]
+    totals += [
+        (f"Cached at {context:,}, scalars", [one.scalars for one in kept]),
+        (f"  bytes, {given.dtype}", [one.bytes for one in kept]),
+        ("  a token adds", [one.scalars_per_token for one in kept]),
+        ("  fixed", [one.fixed_scalars for one in kept]),
+        ("FLOPs of one token", [one.per_token.total for one in work]),
+    ]
+    for label, pair in totals:
+        shown = [f"{one:,}" if isinstance(one, int) else str(one) for one in pair]
+        yield f"{label:<30}{shown[0]:>25}{shown[1]:>25}".rstrip()
+    yield ""
+    yield "Layers, from the input up"
+    for span, here, there in in_step(*both):
+        if here == there:
+            yield from _wrapped(f"{span}: both {here}", "  ", "      ")
+        else:
+            yield f"  {span}"
+            yield from _wrapped(here or "none", "    < ", "      ")
+            yield from _wrapped(there or "none", "    > ", "      ")
+
+
 def ledger(given) -> int:
     """Prints the ledger of a model: a table, or one JSON object."""
     contexts, batches = _numbers("context", given.context), _numbers("batch", given.batch)
@@ -208,6 +250,15 @@ def ledger(given) -> int:
         "ranks": _number("ranks", given.ranks),
     }
     source = _number("source-length", given.source_length)
+    if given.beside is not None:
+        if given.json or given.memory or given.flops != "exact" or len(contexts) * len(batches) > 1:
+            raise ValueError(
+                "beside: expected one context, one batch and no --json, --memory or --flops, "
+                "came more"
+            )
+        options |= {"batch": batches[0], "source_length": source}
+        print("\n".join(_beside(given, contexts[0], options)))
+        return 0
     memory = None if given.memory is None else _bytes(given.memory)
     name, config = _config(given.model)
     architecture = read_config(config)

@@ -1,5 +1,6 @@
 """A ledger in words: what each layer is, and the whole as JSON's numbers, lists and objects."""
 
+from collections.abc import Iterator
 from itertools import groupby
 
 from .architecture import (
@@ -17,6 +18,7 @@ from .parameters import Parameters
 __all__ = [
     "cache_record",
     "flops_record",
+    "in_step",
     "layer_kinds",
     "mixer_words",
     "notes",
@@ -106,6 +108,36 @@ def repeats(words: list, longest: int = 16) -> list[tuple[int, list[tuple[int, o
     return [
         (times, [(len(list(group)), one) for one, group in groupby(unit)]) for times, unit in found
     ]
+
+
+def in_step(first: Architecture, second: Architecture) -> Iterator[tuple[str, str, str]]:
+    """Two stacks from the input up: which layers, and what they are in the one and in the other.
+
+    Equal neighbours and repeated patterns stand together; the shorter stack ends in empty words.
+
+    Example:
+        >>> from archcards.ledger import bundled
+        >>> for layers, here, there in in_step(bundled("gemma-2b"), bundled("gemma-2-2b")):
+        ...     print(layers, bool(here), bool(there))
+        1 to 18, 9 times: 1 True True
+        … then 1 True True
+        19 to 26, 4 times: 1 False True
+        … then 1 False True
+    """
+    stacks = [[layer_kinds(layer) for layer in one.layers] for one in (first, second)]
+    depth = max(map(len, stacks))
+    both = list(zip(*(stack + [""] * (depth - len(stack)) for stack in stacks), strict=True))
+    place = 1
+    for times, unit in repeats(both):
+        last = place + times * sum(count for count, _ in unit) - 1
+        for number, (count, (here, there)) in enumerate(unit):
+            if len(unit) == 1:
+                span = f"{place} to {last}" if last > place else f"{place}"
+            else:
+                repeated = f", {times} times" if times > 1 else ""
+                span = f"{place} to {last}{repeated}: {count}" if number == 0 else f"… then {count}"
+            yield span, here, there
+        place = last + 1
 
 
 def parameters_record(counted: Parameters) -> dict:

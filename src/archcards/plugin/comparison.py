@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcards.ledger.describe import layer_kinds, repeats
+from archcards.ledger.describe import in_step
 
 from . import stacks
 from .layout import Link, anchor, table
@@ -39,24 +39,10 @@ def compare(first: Model, second: Model, link: Link) -> str:
 
 
 def _layer_rows(first: Model, second: Model) -> Iterator[str]:
-    """Equal neighbours and repeated patterns together, the two stacks in step."""
-    depth = max(len(one.architecture.layers) for one in (first, second))
-    sides = [
-        [layer_kinds(layer) for layer in one.architecture.layers] for one in (first, second)
-    ]
-    both = list(zip(*(side + [""] * (depth - len(side)) for side in sides), strict=True))
-    place = 1
-    for times, unit in repeats(both):
-        last = place + times * sum(count for count, _ in unit) - 1
-        for number, (count, kinds) in enumerate(unit):
-            if len(unit) == 1:
-                span = f"{place} to {last}" if last > place else f"{place}"
-            else:
-                repeated = f"{place} to {last}, {times} times: " if times > 1 else f"{place} to {last}: "
-                span = f"{repeated if number == 0 else '… then '}{count}"
-            cells = "".join(f"<td>{_parts(*sides)}</td>" for sides in (kinds, kinds[::-1]))
-            yield f'<tr><th scope="row">{span}</th>{cells}</tr>'
-        place = last + 1
+    """The two stacks in step."""
+    for span, here, there in in_step(first.architecture, second.architecture):
+        cells = "".join(f"<td>{_parts(*sides)}</td>" for sides in ((here, there), (there, here)))
+        yield f'<tr><th scope="row">{span}</th>{cells}</tr>'
 
 
 def _parts(here: str, there: str) -> str:
