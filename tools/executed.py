@@ -199,6 +199,13 @@ def child(folder: str) -> None:
     except OSError:  # started by such a page
         return
     measure, leave, process = _started(), os._exit, os.getpid()
+    add_hook = sys.addaudithook
+
+    def add_traced_hook(hook: Any) -> None:
+        hook.__cantrace__ = True  # or Python would not trace it
+        add_hook(hook)
+
+    sys.addaudithook = add_traced_hook
 
     def tell() -> None:
         nonlocal out

@@ -369,6 +369,28 @@ class TestControl:
         ({"steps": [("x", "start"), ("sum(x, 0, 1, x)", "r")]}, "already a symbol"),
         ({"steps": [("x", "start"), ("sum(i, 0, x, exp(i))", "r")]}, "polynomial in i"),
         ({"steps": [("x", "start"), ("'x'", "r")]}, "no number"),
+        ({"steps": [(3, "start"), ("x", "r")]}, "an expression must be text, and it is 3"),
+        ({"steps": [("x", "start"), "x"]}, "a step is an expression and its reason, and it is 'x'"),
+        ({"steps": [("x", "start"), ("1 / [x, 1]", "r")]}, "/ takes a scalar below, and its shape is 2 × 1"),
+        ({"steps": [("x", "start"), ("[x, 1] ** 2", "r")]}, r"\*\* takes scalars"),
+        ({"steps": [("x", "start"), ("2 ** [x, 1]", "r")]}, r"\*\* takes scalars"),
+        ({"steps": [("x", "start"), ("x % 2", "r")]}, "the operator Mod has no meaning"),
+        ({"steps": [("x", "start"), ("~x", "r")]}, "'~x' has no meaning"),
+        ({"steps": [("x", "start"), ("[[1, 2], [x]]", "r")]}, "the rows of a matrix differ in length"),
+        ({"steps": [("x", "start"), ("[[1, [x, 1]], [1, 2]]", "r")]}, "a matrix holds scalars: stack vectors"),
+        ({"steps": [("x", "start"), ("dot(x)", "r")]}, "dot takes 2 of them, and there are 1"),
+        ({"steps": [("x", "start"), ("exp(x, x)", "r")]}, "exp takes 1 of them, and there are 2"),
+        ({"steps": [("x", "start"), ("concat()", "r")]}, "concat takes 1 of them, and there are 0"),
+        ({"steps": [("x", "start"), ("sum(x)", "r")]}, "sum takes an index, two bounds and a term"),
+        ({"steps": [("x", "start"), ("prod(i, 1, 2, [i, x])", "r")]}, "prod takes scalars"),
+        ({"steps": [("x", "start"), ("prod(i, 1, x, i)", "r")]}, "the bounds of prod must be integers"),
+        ({"steps": [("x", "start"), ("ones(0)", "r")]}, "a size must be positive, and it is 0"),
+        ({"steps": [("x", "start"), ("hadamard([x, 1], [x, 1, 2])", "r")]}, "hadamard takes equal shapes, and they are 2 × 1"),
+        ({"steps": [("x", "start"), ("dot([[1, x], [x, 1]], x)", "r")]}, "dot takes vectors, and the shape is 2 × 2"),
+        ({"steps": [("x", "start"), ("sum(i, [1, x], 2, i)", "r")]}, "a bound must be a scalar, and its shape is 2 × 1"),
+        ({"steps": [("x", "start"), ("ones(x)", "r")]}, "must be an integer at the stated sizes"),
+        ({"steps": [("x", "start"), ("x + 1 / 0", "r")]}, "a division by zero|is undecided|divides by zero"),
+        ({"symbols": {"x": (), "u": ("d",)}, "given": ["u == x"]}, "u is declared .* and defined with shape"),
         ({"given": "x == 1"}, "list of equations"),
         ({"given": ["x"]}, "an equation with =="),
         ({"given": ["x < 1"]}, "an equation with =="),
@@ -401,6 +423,19 @@ def test_sizes_are_stated_and_each_is_proved():
         sizes={"d": (2, 5)}, control=("dot(x / d, x / d)", "twice"),
     )  # fmt: skip
     assert stated.sizes == ("d = 2", "d = 5")
+
+
+def test_entries_rows_and_a_plus_sign():
+    """What an index takes out of a matrix, and that a sign that changes nothing changes nothing."""
+    steps = [("[[a, b], [c, a]][0, 1] + [[a, b], [c, a]][1, 0]", "start"), ("+b + c", "the entries off the diagonal")]
+    symbols = {"a": (), "b": (), "c": ()}
+    assert derive("t", symbols, steps, control=("2 * a", "those on it"))
+    rows = [("[[a, b], [c, a]][1]", "start"), ("[c, a]", "the second row, as a column")]
+    assert derive("t", symbols, rows, control=("[b, a]", "the second column"))
+    powers = [("2**3 * a + 2**-2 * b", "start"), ("8 * a + b / 4", "the powers")]
+    assert derive("t", symbols, powers, control=("6 * a + b / 4", "times, not to the power"))
+    zero = [("a * [b, c] - a * [b, c]", "start"), ("0", "nothing is left, whatever its shape")]
+    assert derive("t", symbols, zero, control=("[a, 0]", "something"))
 
 
 def test_it_is_the_same_each_time():

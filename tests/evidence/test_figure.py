@@ -140,6 +140,10 @@ class TestMask:
         assert "dense" in text
         assert "causal" in text
 
+    def test_what_is_expected_has_the_same_shape(self):
+        with pytest.raises(ValueError, match=r"the mask's shape \(2, 3\), and it has \(3, 2\)"):
+            draw_mask(np.ones((2, 3), bool), expected=np.ones((3, 2), bool))
+
     @pytest.mark.parametrize("mask", [np.ones((2, 2)), np.ones(3, bool), np.ones((0, 2), bool)])
     def test_what_is_no_mask_is_refused(self, mask):
         with pytest.raises(ValueError, match="truth values"):

@@ -109,3 +109,37 @@ def test_what_happened_cannot_be_changed_and_is_told_by_name(event):
         event.line = 1
     with pytest.raises(TypeError):
         type(event)(*(getattr(event, f.name) for f in dataclasses.fields(event) if f.name != "line"), line=event.line)
+
+
+# As a reader of a notebook or a terminal sees them
+
+
+def test_a_check_tells_each_control():
+    check = dataclasses.replace(EVENTS[2], controls=(MISTAKE, dataclasses.replace(MISTAKE, name="early", caught=False)))
+    assert repr(check) == "✓ it holds (within 1e-11)\n    late: off by 0.25, caught\n    early: off by 0.25, NOT CAUGHT"
+    failed = dataclasses.replace(check, passed=False, tolerance=None, controls=(), reasons=("it is off by 2",))
+    assert repr(failed) == "✗ it holds (exactly)\n    it is off by 2"
+
+
+def test_a_derivation_tells_each_step():
+    steps = (STEP, *(dataclasses.replace(STEP, source=s, status=s) for s in ("proved", "refuted", "undecided")))
+    told = dataclasses.replace(EVENTS[4], steps=steps, passed=False, reasons=("no",))
+    assert repr(told).split("\n") == [
+        "✗ t", "      a + b    [start]", "    ✓ proved    [start]", "    ✗ refuted    [start]",
+        "    ? undecided    [start]", "    no",
+    ]  # fmt: skip
+    assert told._repr_markdown_() == (
+        "$$\\begin{aligned}& a + b && \\text{start}" + r" \\ & = a + b && \text{start}" * 3 + "\\end{aligned}$$"
+    )
+
+
+def test_a_table_is_told_in_columns_and_as_markdown():
+    table = dataclasses.replace(EVENTS[5], rows=(("1,000", "x"), ("2", "yy")))
+    assert repr(table) == "a     | b\n1,000 | x\n2     | yy\nc"
+    assert table._repr_markdown_() == "| a | b |\n| ---: | --- |\n| 1,000 | x |\n| 2 | yy |\n\n*c*"
+
+
+def test_a_switch_is_told_option_by_option():
+    wrong = record.Option(name="late", error="0.5", rows=(("0.5", "10"),), shades=((0, 1),))
+    switch = dataclasses.replace(EVENTS[7], options=(*EVENTS[7].options, wrong))
+    assert repr(switch) == "c\ncorrect\n         1\nlate: off by 0.5\n       0.5     10"

@@ -148,7 +148,19 @@ def parse(source: Any) -> Expression:
             name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
             if name not in FUNCTIONS or node.keywords:
                 raise ExpressionError(f"there is no function {name}, in {source!r}")
+            _check_arguments(name, node.args)
     return Expression(" ".join(source.split()), tree)
+
+
+def _check_arguments(name: str, args: list[ast.expr]) -> None:
+    if name in ("sum", "prod"):
+        if len(args) != 4 or not isinstance(args[0], ast.Name):
+            how = f"{name}(i, 0, n - 1, x[i])"
+            raise ExpressionError(f"{name} takes an index, two bounds and a term: {how}")
+        return
+    wanted = 2 if name in _OF_TWO else 1
+    if len(args) != wanted and not (name == "concat" and args):
+        raise ExpressionError(f"{name} takes {wanted} of them, and there are {len(args)}")
 
 
 def apart(left: Value, right: Value) -> list[tuple[Any, Any]]:
@@ -166,6 +178,7 @@ _ALLOWED = (
     ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Call,
     ast.Compare, ast.List, ast.Tuple, ast.Load, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
+_OF_TWO = ("min", "max", "dot", "outer", "hadamard")
 _ELEMENTWISE = ("exp", "log", "sqrt", "sin", "cos", "abs")
 FUNCTIONS = frozenset(
     [*_ELEMENTWISE, "min", "max", "sum", "prod", "dot", "outer", "norm", "diag", "eye", "ones",
@@ -284,17 +297,11 @@ class _Evaluation:
         if name in ("sum", "prod"):
             return self._repeated(name, args, scope)
         values = [self.visit(arg, scope) for arg in args]
-        wanted = {"min": 2, "max": 2, "dot": 2, "outer": 2, "hadamard": 2}.get(name, 1)
-        if len(values) != wanted and not (name == "concat" and values):
-            raise ExpressionError(f"{name} takes {wanted} of them, and there are {len(values)}")
         if name in _ELEMENTWISE:
             return values[0].map(self.do.functions[name])
         return getattr(self, f"_{name}")(*values)
 
     def _repeated(self, name: str, args: list[ast.expr], scope: dict[str, Value]) -> Value:
-        if len(args) != 4 or not isinstance(args[0], ast.Name):
-            how = f"{name}(i, 0, n - 1, x[i])"
-            raise ExpressionError(f"{name} takes an index, two bounds and a term: {how}")
         index, term = args[0].id, args[3]
         if index in scope:
             raise ExpressionError(f"the index {index} of {name} is already a symbol")
