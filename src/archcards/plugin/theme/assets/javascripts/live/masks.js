@@ -6,9 +6,9 @@ const MOST = 24;
 const [SMALLEST, LARGEST] = [16, 32];
 
 /** Whether the query at position `p` reads key `j`; as archcards.mechanisms.masks says. */
-export function reads({ reach, size, sinks, global }, p, j) {
+function reads({ reach, size, sinks, tokens }, p, j) {
   if (j > p) return false;
-  if (j < sinks || j === global || p === global) return true;
+  if (j < sinks || tokens.includes(j) || tokens.includes(p)) return true;
   if (reach === "window") return j > p - size;
   if (reach === "chunks") return Math.floor(j / size) === Math.floor(p / size);
   return true;
@@ -44,7 +44,7 @@ export function mount(place) {
     reach: field("Each query reads", choice([["all", "everything before it"], ["window", "a window"], ["chunks", "its own chunk"]], "window")),
     size: field("Window or chunk, in tokens", count(3, 1, 2 * MOST)),
     sinks: field("Sinks: first keys kept", count(0, 0, MOST)),
-    global: field("Global token at position", make("input", { type: "number", min: 0, max: 2 * MOST, step: 1, placeholder: "none" })),
+    tokens: field("Global tokens at positions", make("input", { type: "text", inputmode: "numeric", autocomplete: "off", placeholder: "none" })),
   };
   const said = make("p", { class: "ac-live__summary", role: "status" });
   const picture = make("div", { class: "ac-live__drawing", role: "region", "aria-label": "The mask", tabindex: "0" });
@@ -58,22 +58,30 @@ export function mount(place) {
   function update() {
     fields.size.element.hidden = fields.reach.control.value === "all";
     const asked = { reach: fields.reach.control.value };
-    for (const name of ["queries", "before", "size", "sinks", "global"]) {
-      const { control, refuse } = fields[name];
-      const wrong = control.validity.valid ? "" : `${name}: expected a whole number from ${control.min} to ${control.max}`;
-      refuse(wrong);
-      if (wrong) return;
-      asked[name] = control.value === "" ? null : Number(control.value);
+    let wrong = false;
+    const refuse = (name, reason) => {
+      fields[name].refuse(reason);
+      wrong ||= reason !== "";
+    };
+    for (const name of ["queries", "before", "size", "sinks"]) {
+      const { control } = fields[name];
+      refuse(name, control.validity.valid ? "" : `${name}: expected a whole number from ${control.min} to ${control.max}`);
+      asked[name] = Number(control.value);
     }
     const { queries, before } = asked;
     const keys = before + queries;
+    const positions = fields.tokens.control.value.split(/[\s,]+/).filter(Boolean);
+    const outside = positions.find((text) => !/^\d{1,3}$/.test(text) || Number(text) >= keys);
+    refuse("tokens", outside === undefined || wrong ? "" : `tokens: expected positions from 0 to ${keys - 1}, came ${outside.slice(0, 20)}`);
+    if (wrong) return;
+    asked.tokens = positions.map(Number);
     const rows = Array.from({ length: queries }, (_, query) =>
       Array.from({ length: keys }, (_, key) => reads(asked, before + query, key)),
     );
     const each = rows.map((row) => row.filter(Boolean).length);
     const edges = each.reduce((all, one) => all + one, 0);
     const [formula, base] = closed(asked);
-    const extra = edges - base ? ` and ${edges - base} more by sinks and global token` : "";
+    const extra = edges - base ? ` and ${edges - base} more by sinks and global tokens` : "";
     said.textContent = `${edges} pairs of ${queries * keys}: ${formula} = ${base}${extra}. Keys read by each query: ${each.join(", ")}.`;
     place.dataset.edges = `${edges}`;
     const side = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(picture.clientWidth / keys)));
