@@ -175,6 +175,13 @@ def test_a_link_restores_the_view(page, address, new_page):
     assert not wrong
 
 
+def test_a_model_s_page_leads_to_its_ledger(page, address):
+    page.goto(f"{address}models/mamba-codestral-7b-v0-1/")
+    page.get_by_role("link", name="in the live ledger").click()
+    expect(page.get_by_label("Model", exact=True)).to_have_value("mistralai/Mamba-Codestral-7B-v0.1")
+    expect(page.get_by_label("Beside it")).to_have_value("")
+
+
 def test_wrong_numbers_are_refused_beside_their_field(live):
     live.evaluate(GO, fragment(a="google/gemma-2b", context="17"))
     context = live.get_by_label("Context, in tokens")

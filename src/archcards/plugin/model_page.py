@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from html import escape
+from urllib.parse import quote
 
 from archcards.ledger import cache
 from archcards.ledger.architecture import Experts
@@ -73,7 +74,7 @@ def _lead(model: Model, *, plain: bool = False) -> str:
 def part(name: str, model: Model, link: Link) -> str:
     """What stands at the place of that name."""
     parts = {
-        "model-glance": lambda: _glance(model),
+        "model-glance": lambda: _glance(model, link),
         "model-stack": lambda: _stack(model),
         "model-parameters": lambda: _parameters(model),
         "model-cache": lambda: _cache(model),
@@ -84,7 +85,7 @@ def part(name: str, model: Model, link: Link) -> str:
     return parts[name]()
 
 
-def _glance(model: Model) -> str:
+def _glance(model: Model, link: Link) -> str:
     counted = model.parameters
     rows = [
         ("Parameters", f"{counted.total:,}"),
@@ -105,9 +106,12 @@ def _glance(model: Model) -> str:
             rows.append(("Scalars of fixed state", f"{first.fixed_scalars:,}"))
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in rows)
     command = f"archcards ledger {model.short}"
+    live = link("models/live.md")
+    asked = f'{escape(live[0])}?a={quote(model.name, safe="")}' if live else ""
+    elsewhere = f' At any context, batch and format: <a href="{asked}">in the live ledger</a>.' if live else ""
     return (
         f'<dl class="ac-glance" data-search-exclude>{listed}</dl>'
-        f'<p data-search-exclude>The same in a terminal: <code>{escape(command)}</code>.</p>'
+        f'<p data-search-exclude>The same in a terminal: <code>{escape(command)}</code>.{elsewhere}</p>'
     )
 
 

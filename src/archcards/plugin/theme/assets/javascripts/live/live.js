@@ -25,6 +25,13 @@ const PARTS = {
 // A configuration travels in the address if it is no longer than this.
 const LONGEST_CONFIG = 8000;
 
+/** What the address asks for: a whole view, or, in a link from a model's page, the model alone. */
+function asking() {
+  if (location.hash.startsWith(PREFIX)) return new URLSearchParams(location.hash.slice(PREFIX.length));
+  const given = new URLSearchParams(location.search);
+  return given.has("a") ? given : null;
+}
+
 export function mount(place, signal) {
   const names = Object.keys(known.models);
   const models = [...names.map((name) => [name]), [OWN, "your own config.json"]];
@@ -242,7 +249,7 @@ export function mount(place, signal) {
   }
 
   function restore() {
-    const given = addressed && location.hash.startsWith(PREFIX) ? new URLSearchParams(location.hash.slice(PREFIX.length)) : null;
+    const given = addressed ? asking() : null;
     sides.forEach((side, place) => {
       const name = "ab"[place];
       const wanted = given ? given.get(name) ?? "" : side.chosen;
