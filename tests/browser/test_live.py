@@ -105,6 +105,22 @@ def test_a_configuration_of_ones_own(page, address, capsys, tmp_path):
         assert answered[part] == expected[part], part
 
 
+def test_two_configurations_are_counted_at_once(page, address, capsys, tmp_path):
+    page.goto(f"{address}models/live/{fragment(a='own', b='own')}")
+    names = ("openai-community/gpt2", "Qwen3-0.6B")
+    for name, area in zip(names, page.get_by_label("config.json", exact=True).all(), strict=True):
+        area.fill(json.dumps(bundled_config(name)))
+    for count in page.get_by_role("button", name="Count").all():
+        count.click()
+    # The first answer is a record alone, the second makes it a list.
+    expect(page.locator(".ac-live pre code")).to_have_text(re.compile(r"^\["), timeout=120_000)
+    answered = json.loads(page.locator(".ac-live pre code").text_content())
+    for name, one in zip(names, answered, strict=True):
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(bundled_config(name)))
+        assert one["parameters"] == told(capsys, path, {})["parameters"], name
+
+
 def test_loading_can_be_cancelled(new_page, address):
     page, wrong = new_page()
     # Python does not come before it is cancelled, however fast the machine.

@@ -71,7 +71,9 @@ def test_a_chapter_shows_its_part_of_the_ledger(page, address, part):
     assert ledger.locator("svg").count() == (part != "parameters")
     # The address stays the chapter's; the whole ledger opens with what was chosen.
     assert not urlsplit(page.url).fragment
-    ledger.get_by_role("link", name="Open this view").click()
+    opens = ledger.get_by_role("link", name="Open this view")
+    assert "undefined" not in opens.get_attribute("href")
+    opens.click()
     whole = page.locator(".ac-live pre code")
     answered = json.loads(whole.text_content())
     assert answered["model"] == name

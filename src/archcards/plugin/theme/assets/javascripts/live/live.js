@@ -75,7 +75,7 @@ export function mount(place, signal) {
   );
   pictures.hidden = charts.length < 2;
   const asked = {
-    get: (name) => (name === "chart" ? pictures.querySelector(":checked")?.value : fields[name].control.value),
+    get: (name) => (name === "chart" ? pictures.querySelector(":checked")?.value ?? DEFAULTS.chart : fields[name].control.value),
     set: (name, value) => {
       if (name === "chart") {
         const radio = pictures.querySelector(`[value="${CSS.escape(value)}"]`) ?? pictures.querySelector("input");
@@ -198,8 +198,8 @@ export function mount(place, signal) {
   }
 
   function picture() {
+    if (!charts.length) return;
     const which = asked.get("chart");
-    if (!which) return;
     const lines = [];
     const last = Math.max(20, current ? Math.ceil(Math.log2(Number(current.context))) : 0);
     const contexts = Array.from({ length: (last - 7) * 4 + 1 }, (_, step) => BigInt(Math.round(2 ** (7 + step / 4))));
