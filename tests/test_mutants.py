@@ -115,3 +115,28 @@ def test_the_statement_of_a_line(tmp_path, monkeypatch, mutants):
     assert [executed.statement("m", line) for line in (2, 7, 10, 12)] == [
         (1, 3, True), (6, 8, True), (9, 11, False), (12, 12, False),
     ]  # fmt: skip
+
+
+def test_the_report_counts_by_room_module_and_chapter_and_corrects_itself(mutants):
+    noticed, missed = (mutants.Noticed(test, {"docs/a/b.md": bool(test)}, True) for test in ("t", ""))
+    unread = mutants.Noticed("", {}, False)
+    one, two, three = (
+        mutants.Mutant("mechanisms/masks", line, 1, "bound", "a < b", "a <= b", line) for line in (1, 2, 3)
+    )
+    report = mutants.summary([(one, noticed), (two, missed), (three, unread)], 99, 7, {})
+    assert (report["killed"], report["mutants"], report["first"]["killed"]) == (1, 3, 1)
+    assert report["rooms"]["mechanisms"]["mutants"] == 3 and report["rooms"]["ledger"]["mutants"] == 0
+    assert report["chapters"] == {"docs/a/b.md": {"mutants": 2, "killed": 1}}
+    assert report["survivors"] == [two.name, three.name] and report["not_executed"] == [three.name]
+    later = mutants._corrected(report, [(two, noticed)], {three.name: "a seed"})
+    assert (later["killed"], later["mutants"], later["first"]["killed"]) == (2, 2, 1)
+    assert later["rooms"]["mechanisms"]["killed"] == 2 and later["survivors"] == later["not_executed"] == []
+    assert later["equivalent"] == {three.name: "a seed"}
+
+
+def test_what_changes_nothing_is_known_by_its_line_and_every_entry_still_fits(mutants):
+    listed = json.loads(mutants.EQUIVALENT.read_text("utf-8"))
+    modules = {key.split(":")[0] for key in listed}
+    found = [m for name in modules for m in mutants.mutants_of(name, (mutants.SOURCE / f"{name}.py").read_text("utf-8"))]
+    assert len(mutants.equivalents(found)) >= len(listed)
+    assert set(mutants.equivalents(found).values()) == set(listed.values())

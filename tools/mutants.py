@@ -289,10 +289,10 @@ def summary(
         by_module[mutant.module].append(bool(found))
         for chapter, seen in found.chapters.items():
             by_chapter[chapter].append(seen)
-    flat = [noticed for all_noticed in by_module.values() for noticed in all_noticed]
+    modules = {name: _score(sum(found), len(found)) | {"digest": digest(name)} for name, found in sorted(by_module.items())}
+    whole = _score(sum(map(bool, (found for _, found in results))), len(results))
     return {
-        "seed": seed, "of": everything, **_score(flat), "first": _score(flat),
-        "modules": {name: _score(found) | {"digest": digest(name)} for name, found in sorted(by_module.items())},
+        "seed": seed, "of": everything, **whole, "first": whole, "rooms": _rooms(modules), "modules": modules,
         "chapters": {name: {"mutants": len(found), "killed": sum(found)} for name, found in sorted(by_chapter.items())},
         "survivors": sorted(mutant.name for mutant, found in results if not found),
         "not_executed": sorted(mutant.name for mutant, found in results if not found.reached),
@@ -305,20 +305,25 @@ def _corrected(last: dict, results: list[tuple[Mutant, Noticed]], equivalent: di
     noticed = {mutant.name for mutant, found in results if found}
     for name in last["survivors"]:
         for one in (last, last["modules"][name.split(":")[0]]):
-            one["killed"] += name in noticed
-            one["mutants"] -= name in equivalent
-            low, high = wilson(one["killed"], one["mutants"]) if one["mutants"] else (0.0, 1.0)
-            one["interval"] = [round(low, 3), round(high, 3)]
+            one |= _score(one["killed"] + (name in noticed), one["mutants"] - (name in equivalent))
     left = {
         key: [name for name in last[key] if name not in noticed and name not in equivalent]
         for key in ("survivors", "not_executed")
     }
-    return last | left | {"equivalent": dict(sorted((last["equivalent"] | equivalent).items()))}
+    set_aside = dict(sorted((last["equivalent"] | equivalent).items()))
+    return last | left | {"rooms": _rooms(last["modules"]), "equivalent": set_aside}
 
 
-def _score(noticed: list[bool]) -> dict[str, Any]:
-    low, high = wilson(sum(noticed), len(noticed)) if noticed else (0.0, 1.0)
-    return {"mutants": len(noticed), "killed": sum(noticed), "interval": [round(low, 3), round(high, 3)]}
+def _rooms(modules: dict[str, dict]) -> dict[str, dict]:
+    return {
+        room: _score(*(sum(one[key] for name, one in modules.items() if name.startswith(f"{room}/")) for key in ("killed", "mutants")))
+        for room in ROOMS
+    }  # fmt: skip
+
+
+def _score(killed: int, total: int) -> dict[str, Any]:
+    low, high = wilson(killed, total) if total else (0.0, 1.0)
+    return {"mutants": total, "killed": killed, "interval": [round(low, 3), round(high, 3)]}
 
 
 if __name__ == "__main__":

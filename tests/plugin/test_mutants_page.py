@@ -19,7 +19,8 @@ def test_scores_by_module_and_chapter(tmp_path):
     code.write_text("x = 1\n")
     score = {"mutants": 20, "killed": 19, "interval": [0.764, 0.991]}
     found = score | {
-        "of": 12345, "first": {"mutants": 21, "killed": 15, "interval": [0.5, 0.862]}, "survivors": [], "equivalent": {"m": "why"},
+        "of": 12345, "first": {"mutants": 21, "killed": 15, "interval": [0.5, 0.862]}, "survivors": ["m:1:2: bound: a < b → a <= b"],
+        "equivalent": {"m:3:4: constant: 1 → 2": "a seed & no more"}, "rooms": {"mechanisms": score},
         "modules": {
             "mechanisms/masks": score | {"digest": hashlib.sha256(b"x = 1\n").hexdigest()},
             "ledger/gone": score | {"digest": "0"},
@@ -30,7 +31,11 @@ def test_scores_by_module_and_chapter(tmp_path):
     (tmp_path / "results" / "mutants.json").write_text(json.dumps(found))
     drawn = mutants_index(tmp_path, LINKS.get)
     text = plain_text(drawn)
-    assert "Of 12,345 places" in text and "noticed 15 of them at first (50–86 %" in text and "notice 19 since" in text and "; 1 more" in text
+    assert "Of 12,345 places" in text and "21 were drawn" in text and " 1 more were drawn and set aside" in text
+    assert "noticed 15 at first: with 95 % confidence, 50–86 % of all" in text and "19 of 20 are noticed now" in text
+    assert "<code>archcards.mechanisms</code></th><td>19 of 20</td><td>76–99 %</td>" in drawn
+    assert "<li><code>m:1:2: bound: a &lt; b → a &lt;= b</code></li>" in drawn
+    assert "<li><code>m:3:4: constant: 1 → 2</code>: a seed &amp; no more</li>" in drawn
     assert '<a href="../attention/a/">A &amp; B</a></th><td>5 of 7</td>' in drawn
     rows = drawn.split("<tr>")
     assert [row.count("as it is now") for row in rows if "mechanisms/masks" in row] == [1]

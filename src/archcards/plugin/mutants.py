@@ -18,6 +18,10 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
     if not file.is_file():
         return ""
     found = json.loads(file.read_text("utf-8"))
+    rooms = "".join(
+        f'<tr><th scope="row"><code>archcards.{escape(name)}</code></th><td>{_score(one)}</td><td>{_interval(one)}</td></tr>'
+        for name, one in found["rooms"].items()
+    )
     modules = "".join(
         f'<tr><th scope="row"><code>{escape(name)}</code></th><td>{_score(one)}</td><td>{_interval(one)}</td>'
         f"<td>{'as it is now' if _unchanged(root, name, one) else 'an earlier state'}</td></tr>"
@@ -27,19 +31,31 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
         f'<tr><th scope="row">{_linked(name, link)}</th><td>{_score(one)}</td></tr>'
         for name, one in found["chapters"].items()
     )
-    equivalent = (
-        f"; {len(found['equivalent'])} more were set aside because they change nothing" if found["equivalent"] else ""
-    )
+    first, aside = found["first"], found["equivalent"]
+    equivalent = f" {len(aside)} more were drawn and set aside, because they change nothing." if aside else ""
     return (
-        f"<p>Of {found['of']:,} places and ways in which the code can be broken, {found['mutants']} were drawn with a "
-        f"seed, in proportion to each module’s share. Tests or chapters noticed {found['first']['killed']} of "
-        f"them at first ({_interval(found['first'])} with 95 % confidence, and so of those not drawn), and notice "
-        f"{found['killed']} since the survivors led to better tests{equivalent}.</p>"
-        '<details class="ac-evidence" data-search-exclude><summary>By module and by chapter</summary>'
+        f"<p>Of {found['of']:,} places and ways in which the code can be broken, {first['mutants']} were drawn with a "
+        f"seed, in proportion to each module’s share.{equivalent} Tests or chapters noticed {first['killed']} at first: "
+        f"with 95 % confidence, {_interval(first)} of all. The survivors led to better tests, and {found['killed']} of "
+        f"{found['mutants']} are noticed now; since those tests were written for them, that says nothing of the rest.</p>"
+        + _table("Rooms, as they are noticed now", ("Room", "Noticed", "95 % interval"), rooms)
+        + '<details class="ac-evidence" data-search-exclude><summary>By module and by chapter, and what survives</summary>'
         + _table("Modules", ("Module", "Noticed", "95 % interval", "Code"), modules)
-        + _table("Chapters: mutants of the code that they use, noticed by their own blocks", ("Chapter", "Noticed"), chapters)
+        + _table("Chapters: mutants of the mechanisms and the ledger that their blocks execute, noticed by their own checks",
+                 ("Chapter", "Noticed"), chapters)
+        + _listed("Not noticed", {name: "" for name in found["survivors"]})
+        + _listed("Set aside, because they change nothing", aside)
         + "</details>"
+    )  # fmt: skip
+
+
+def _listed(title: str, mutants: Mapping[str, str]) -> str:
+    if not mutants:
+        return ""
+    items = "".join(
+        f"<li><code>{escape(name)}</code>{': ' + escape(why) if why else ''}</li>" for name, why in mutants.items()
     )
+    return f"<p>{title}:</p><ul>{items}</ul>"
 
 
 def _linked(path: str, link: Callable[[str], tuple[str, str] | None]) -> str:
