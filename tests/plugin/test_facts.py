@@ -1,5 +1,7 @@
 """References become numbers, each in a form that its place allows."""
 
+import re
+
 import pytest
 
 from archcards.plugin.facts import Value, place, plain
@@ -30,15 +32,32 @@ def test_a_number_in_prose_carries_its_origin():
         ("<code>{{ edges }}</code>", "<code>{{ edges }}</code>"),
         ("<pre><code>f'{{ edges }}'</code></pre>", "<pre><code>f'{{ edges }}'</code></pre>"),
         ("<p>{{edges}} {{ unknown }}</p>", "<p>{{edges}} {{ unknown }}</p>"),
-        ('<span class="arithmatex">\\(x_{{ edges }}\\)</span>', '<span class="arithmatex">\\(x_36\\)</span>'),
-        ('<span class="arithmatex">\\({{ bytes:,}}\\)</span>', '<span class="arithmatex">\\(\\text{8,192}\\)</span>'),
-        ('<span class="arithmatex">\\({{ loss }}\\)</span>', '<span class="arithmatex">\\(-0.125\\)</span>'),
         ("<h3>{{ loss:.2f}}</h3>", "<h3>−0.12</h3>"),
         ("<h3>{{ name }}</h3>", "<h3>&lt;b&gt;</h3>"),
     ],
 )
 def test_elsewhere_it_is_bare(page, expected):
     assert place(page, VALUES) == expected
+
+
+@pytest.mark.parametrize(
+    ("tex", "drawn", "origins"),
+    [
+        ("x_{{ edges }}", "x_36", ["#fact-edges"]),
+        ("{{ bytes:,}}", "\\text{8,192}", ["#fact-bytes"]),
+        ("{{ loss }} + {{ edges }}", "-0.125 + 36", ["#fact-loss", "#fact-edges"]),
+        ("x", "x", []),
+    ],
+)
+def test_a_formula_in_a_line_has_its_numbers_origins_before_it(tex, drawn, origins):
+    links, formula = place(f'<p><span class="arithmatex">\\({tex}\\)</span>.</p>', VALUES).split('<span class="arithmatex">')
+    assert formula == f"\\({drawn}\\)</span>.</p>"
+    assert re.findall('href="(.*?)"', links) == origins
+
+
+@pytest.mark.parametrize("around", ['<h2><span class="arithmatex">{}</span></h2>', '<div class="arithmatex">{}</div>'])
+def test_a_formula_in_a_heading_or_on_its_own_is_bare(around):
+    assert place(around.format("\\({{ loss }}\\)"), VALUES) == around.format("\\(-0.125\\)")
 
 
 def test_formula_ends_where_its_element_ends():

@@ -51,14 +51,16 @@ def plain(text: str, values: Mapping[str, Value]) -> str:
 def place(page: str, values: Mapping[str, Value]) -> str:
     """The page with each reference outside code replaced.
 
-    In running text the number carries its origin; in attributes, links, headings and TeX it is bare.
+    In running text the number carries its origin; in attributes, links and headings it is bare. In TeX
+    it is bare too, and a formula in a line has the origins of its numbers before it.
     """
     pieces = []
-    tex = 0
+    tex = before = 0
     for token in tokens(page):
         if token.kind == "open":
             if 'class="arithmatex"' in token.text:
-                tex = len(token.inside) + 1
+                tex, before = len(token.inside) + 1, len(pieces)
+                pieces.append("")
             pieces.append(_in_attributes(token, values) if "{{ " in token.text else token.text)
             continue
         if token.kind == "close" and tex and len(token.inside) < tex:
@@ -67,6 +69,8 @@ def place(page: str, values: Mapping[str, Value]) -> str:
             pieces.append(token.text)
         elif tex:
             pieces.append(REFERENCE.sub(_replace(values, _in_tex), token.text))
+            if "span" in token.inside[tex - 1 :] and not _NO_LINK & set(token.inside):
+                pieces[before] = _origins(token.text, values)
         elif _NO_LINK & set(token.inside):
             pieces.append(REFERENCE.sub(_replace(values, _bare), token.text))
         else:
@@ -99,8 +103,8 @@ def _bare(text: str, value: Value) -> str:
     return html.escape(text, quote=False)
 
 
-def _linked(text: str, value: Value) -> str:
-    shown = html.escape(text, quote=False)
+def _linked(text: str, value: Value, shown: str | None = None) -> str:
+    shown = html.escape(text, quote=False) if shown is None else shown
     kind = "ac-fact ac-quoted" if value.quoted else "ac-fact"
     span = tag("span", {"class": kind, "title": value.origin})
     link = tag(
@@ -109,6 +113,12 @@ def _linked(text: str, value: Value) -> str:
     )
     # Without text of its own, so that neither the search index nor a copied sentence has it.
     return f"{span}{shown}{link}</a></span>"
+
+
+def _origins(tex: str, values: Mapping[str, Value]) -> str:
+    """The origins of the numbers in a formula, which itself can hold no link."""
+    found = REFERENCE.finditer(tex)
+    return "".join(_linked(text, values[one["name"]], "") for one in found if (text := _formatted(one, values)))
 
 
 def _in_tex(text: str, value: Value) -> str:

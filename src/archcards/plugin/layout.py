@@ -7,6 +7,7 @@ from fractions import Fraction
 from html import escape
 
 from .model import Model
+from .render import slug
 
 __all__ = ["GIB", "Link", "anchor", "gib", "growth", "short", "table"]
 
@@ -35,7 +36,7 @@ def table(
     hidden = "" if search else " data-search-exclude"
     after = f"<p{hidden}>{escape(note)}</p>" if note else ""
     return (
-        f'<div class="ac-table" role="region" tabindex="0" aria-label="{escape(caption)}"{hidden}>'
+        f'<div class="ac-table" id="table-{slug(caption)}" role="region" tabindex="0" aria-label="{escape(caption)}"{hidden}>'
         f'<table class="ac-paper"><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
         f'<tbody>{"".join(rows)}</tbody></table></div>{after}'
     )

@@ -11,7 +11,7 @@ from math_core import LatexError, LatexToMathML
 
 from .markup import Token, elements, rewrite
 
-__all__ = ["BadTeX", "code_points", "formulas", "mathml", "typeset", "typeset_navigation"]
+__all__ = ["BadTeX", "as_dollars", "code_points", "formulas", "mathml", "typeset", "typeset_navigation"]
 
 LONG = 24
 """Characters of TeX from which a formula in a line may be wider than a phone, and then scrolls."""
@@ -110,6 +110,16 @@ def typeset_navigation(page: str) -> str:
         return token.text
 
     return rewrite(page, change) if "\\(" in page else page
+
+
+def as_dollars(text: str) -> str:
+    r"""Plain text of a title that Markdown has read, its formulas between dollar signs.
+
+    Example:
+        >>> as_dollars(r"Heads &amp; \(d_k\)")
+        'Heads & $d_k$'
+    """
+    return html.unescape(_DELIMITED.sub(lambda found: f"${found[1]}$", text))
 
 
 def _drawn(tex: str) -> str:

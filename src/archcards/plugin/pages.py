@@ -46,7 +46,7 @@ def sources_switch() -> str:
     """The box that shows, for a whole page, where its numbers come from. It needs no script."""
     return (
         '<label class="ac-sources" data-search-exclude><input type="checkbox" autocomplete="off">'
-        "Show where numbers come from</label>"
+        "Show where numbers come from <kbd>e</kbd></label>"
     )
 
 

@@ -7,6 +7,7 @@ drawn with those of the prose.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
 from collections import Counter
@@ -70,15 +71,22 @@ def slug(text: str) -> str:
 
 
 class Anchors:
-    """Gives the evidence of one page its addresses: the same event, the same address, every time."""
+    """Gives the evidence of one page its addresses: the same event, the same address, every time.
+
+    An address is made from the event's own text, so that nothing else on the page can change it. Texts
+    that differ in nothing an address can hold are told apart by a digest of each.
+    """
 
     def __init__(self, events: Iterable[Event]) -> None:
+        named = [(event, *name) for event in events if (name := _address(event))]
+        texts: dict[str, set[str]] = {}
+        for _, name, text in named:
+            texts.setdefault(name, set()).add(text)
         self._names: dict[int, str] = {}
         taken: Counter[str] = Counter()
-        for event in events:
-            name = _address(event)
-            if name is None:
-                continue
+        for event, name, text in named:
+            if len(texts[name]) > 1:
+                name += "-" + hashlib.sha256(text.encode()).hexdigest()[:6]
             taken[name] += 1
             self._names[id(event)] = name if taken[name] == 1 else f"{name}-{taken[name]}"
 
@@ -86,20 +94,21 @@ class Anchors:
         return self._names[id(event)]
 
 
-def _address(event: Event) -> str | None:
+def _address(event: Event) -> tuple[str, str] | None:
+    """The address of an event, and the text that it is made from."""
     match event:
         case Check():
-            return f"check-{slug(event.claim)}"
+            return f"check-{slug(event.claim)}", event.claim
         case Fact():
-            return f"fact-{event.name.replace('_', '-').lower()}"
+            return f"fact-{event.name.replace('_', '-').lower()}", event.name
         case Derivation():
-            return f"derivation-{slug(event.title)}"
+            return f"derivation-{slug(event.title)}", event.title
         case Table():
-            return f"table-{slug(event.caption)}"
+            return f"table-{slug(event.caption)}", event.caption
         case Figure():
-            return f"figure-{slug(event.caption)}"
+            return f"figure-{slug(event.caption)}", event.caption
         case Switch():
-            return f"switch-{slug(event.caption)}"
+            return f"switch-{slug(event.caption)}", event.caption
     return None
 
 
@@ -194,7 +203,7 @@ def _check(check: Check, anchor: str, lines: Sequence[str]) -> str:
     )
     seen = f'<ul class="ac-seen">{seen}</ul>' if seen else ""
     return (
-        f'<div class="ac-check{"" if check.passed else " ac-check--failed"}" id="{anchor}">'
+        f'<div class="ac-check{"" if check.passed else " ac-check--failed"}" id="{anchor}"{_says(check.claim)}>'
         f'<p class="ac-check__claim"><span class="ac-mark" aria-hidden="true">{mark}</span> '
         f'<span class="ac-claim">{inline(check.claim)}</span> '
         f'<span class="ac-tolerance">{tolerance(check)}</span></p>'
@@ -259,7 +268,7 @@ def _derivation(derivation: Derivation, anchor: str) -> str:
         )
     wrong = "".join(fault(derivation.line, reason) for reason in derivation.reasons)
     return (
-        f'<figure class="ac-derivation" id="{anchor}"><figcaption>'
+        f'<figure class="ac-derivation" id="{anchor}"{_says(derivation.title)}><figcaption>'
         f'<span class="ac-mark" aria-hidden="true">{"✓" if derivation.passed else "✗"}</span> '
         f"{inline(derivation.title)}</figcaption>{wrong}"
         f'<ol class="ac-steps">{"".join(rows)}</ol>'
@@ -302,7 +311,7 @@ def _table(table: Table, anchor: str) -> str:
                 cells.append(f'<td class="ac-{kind}">{inline(cell)}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return (
-        f'<div class="ac-table" id="{anchor}" role="group" tabindex="0" '
+        f'<div class="ac-table" id="{anchor}"{_says(table.caption)} role="group" tabindex="0" '
         f'aria-label="{escape(_spoken(table.caption))}"><table class="ac-paper"><caption>{inline(table.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
@@ -310,7 +319,7 @@ def _table(table: Table, anchor: str) -> str:
 
 def _figure(figure: Figure, anchor: str) -> str:
     return (
-        f'<figure class="ac-figure" id="{anchor}">'
+        f'<figure class="ac-figure" id="{anchor}"{_says(figure.caption)}>'
         f'<div class="ac-drawing" role="group" tabindex="0" aria-label="Drawing">{figure.svg}</div>'
         f"<figcaption>{inline(figure.caption)}</figcaption></figure>"
     )
@@ -333,7 +342,7 @@ def _switch(switch: Switch, anchor: str) -> str:
             f"<span>{inline(option.name)}</span>: {off}</p>{_cells(switch, index)}</div>"
         )
     return (
-        f'<fieldset class="ac-switch" id="{anchor}"><legend>{inline(switch.caption)}</legend>'
+        f'<fieldset class="ac-switch" id="{anchor}"{_says(switch.caption)}><legend>{inline(switch.caption)}</legend>'
         f'{"".join(choices)}<div class="ac-panels">{"".join(panels)}</div></fieldset>'
     )
 
@@ -356,6 +365,11 @@ def _cells(switch: Switch, index: int) -> str:
         body.append(f"<tr>{label}{''.join(cells)}</tr>")
     caption = f'<caption class="ac-unseen">{inline(switch.caption)}: {inline(option.name)}</caption>'
     return f'<div class="ac-cells"><table class="ac-grid">{caption}{head}<tbody>{"".join(body)}</tbody></table></div>'
+
+
+def _says(text: str) -> str:
+    """An attribute with what a piece of evidence says, for a citation of it: formulas as their TeX."""
+    return f' data-says="{escape(html.unescape(text.replace("`", "")))}"'
 
 
 def _spoken(text: str) -> str:

@@ -31,7 +31,7 @@ from archcards.evidence.memory import Memory
 from archcards.evidence.problem import Problem
 from archcards.evidence.sources import read_names
 
-from . import access, delivery, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
+from . import access, citing, delivery, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .downloads import Downloads
@@ -45,7 +45,7 @@ from .rosetta import Rosetta
 __all__ = ["ArchitectureCards", "NotProved"]
 
 THEME = Path(__file__).with_name("theme")
-SCRIPT = "assets/javascripts/archcards.js"
+SCRIPTS = ("assets/javascripts/archcards.js", "assets/javascripts/citing.js")
 STYLES = "assets/stylesheets/archcards.css"
 INLINE_STYLES = "assets/stylesheets/inline.css"
 FONT = "assets/fonts/stix-two-math.woff2"
@@ -69,6 +69,9 @@ class Options(Config):
 
     downloads = Type(bool, default=False)
     """Whether chapters can be taken away as notebooks and files, with the package itself."""
+
+    report_form = Type(str, default="")
+    """Address of the form for reports of errors, with `{title}` and `{body}` in it; else it is that of `repo_url`."""
 
 
 class ArchitectureCards(BasePlugin[Options]):
@@ -115,7 +118,7 @@ class ArchitectureCards(BasePlugin[Options]):
         self.rosetta = Rosetta(self.docs, read_names(self.docs / "names.txt"))
         config.theme.dirs.insert(0, str(THEME))
         config.extra_css[:] = [STYLES, INLINE_STYLES, *config.extra_css]
-        config.extra_javascript[:] = [ExtraScriptValue(SCRIPT), *config.extra_javascript]
+        config.extra_javascript[:] = [*map(_module, SCRIPTS), *config.extra_javascript]
         install(lambda: self.current)
         return config
 
@@ -215,6 +218,8 @@ class ArchitectureCards(BasePlugin[Options]):
                 self.problems.append(self._problem(proved, line or 1, reason))
         if proved.proved.card:
             html = _after_heading(html, pages.card(proved.proved.card) + pages.sources_switch())
+        elif any("{{ " in line for line in proved.lines):
+            html = _after_heading(html, pages.sources_switch())
         if bibliography := pages.bibliography(proved.proved.sources.values()):
             html = re.sub(r'(<h2 id="sources">.*?</h2>)', lambda m: m[1] + bibliography, html, flags=re.S)
         for formula in mathematics.formulas(html):
@@ -243,6 +248,7 @@ class ArchitectureCards(BasePlugin[Options]):
     def on_env(self, env, *, config: MkDocsConfig, files: Files):
         """All pages are read, and their titles known: the lists of the whole book can be drawn."""
         self._offer_downloads(config, files)
+        self._cite(config, files)
         for file in files.documentation_pages():
             page = file.page
             if page is None or not page.content or '<div data-ac="' not in page.content:
@@ -317,6 +323,20 @@ class ArchitectureCards(BasePlugin[Options]):
         for chapter in self.downloads.chapters:
             page = file(chapter).page
             page.content += self.downloads.links(chapter)
+
+    def _cite(self, config: MkDocsConfig, files: Files) -> None:
+        """Puts under each page how it is cited, and where its errors are reported."""
+        try:
+            form = citing.form(self.config.report_form, config.repo_url or "")
+        except citing.BadForm as error:
+            self.problems.append(Problem("mkdocs.yml", 1, str(error)))
+            form = ""
+        edition = citing.edition(self.root, config.site_name, int(os.environ["SOURCE_DATE_EPOCH"]))
+        for file in files.documentation_pages():
+            page = file.page
+            if page is not None and page.content:
+                title = mathematics.as_dollars(str(page.title))
+                page.content += citing.section(edition, title, page.canonical_url or "", form)
 
     def _outline(self):
         """The pages of the menu that are no chapters, by section."""
@@ -558,6 +578,12 @@ class _Warnings(logging.Handler):
             logger.setLevel(level)
             for handler in handlers:
                 handler.setLevel(handlers[handler])
+
+
+def _module(path: str) -> ExtraScriptValue:
+    script = ExtraScriptValue(path)
+    script.type = "module"
+    return script
 
 
 def _addresses(config: MkDocsConfig) -> None:
