@@ -61,16 +61,11 @@ def cards_index(
     )
 
 
-def chapters_index(parts: Iterable[tuple[str, Sequence[tuple[str, str, BookPage]]]], place: Place) -> str:
-    """A map of the book: the chapters of each part by title and address, and what each one changes."""
+def chapters_index(parts: Iterable[tuple[str, Sequence[tuple[str, str, BookPage]]]]) -> str:
+    """A map of the book: the chapters of each part by title and address."""
     sections = []
     for part, chapters in parts:
-        rows = "".join(
-            f'<li><a href="{escape(href)}">{escape(title)}</a> '
-            f"{place(page, render.inline(page.proved.card.changed_component))}</li>"
-            for title, href, page in chapters
-            if page.proved.card
-        )
+        rows = "".join(f'<li><a href="{escape(href)}">{escape(title)}</a></li>' for title, href, _ in chapters)
         sections.append(f'<section class="ac-part"><h3>{escape(part)}</h3><ul>{rows}</ul></section>')
     return f'<div class="ac-map">{"".join(sections)}</div>'
 

@@ -219,7 +219,7 @@ class ArchitectureCards(BasePlugin[Options]):
         if proved.proved.card:
             html = _after_heading(html, pages.card(proved.proved.card) + pages.sources_switch())
         elif any("{{ " in line for line in proved.lines):
-            html = _after_heading(html, pages.sources_switch())
+            html += pages.sources_switch()
         if bibliography := pages.bibliography(proved.proved.sources.values()):
             html = re.sub(r'(<h2 id="sources">.*?</h2>)', lambda m: m[1] + bibliography, html, flags=re.S)
         for formula in mathematics.formulas(html):
@@ -276,7 +276,7 @@ class ArchitectureCards(BasePlugin[Options]):
             proved = self.book.pages.values()
             lists = {
                 "cards": lambda: pages.cards_index(proved, address, place),
-                "chapters": lambda: pages.chapters_index(parts(address, title), place),
+                "chapters": lambda: pages.chapters_index(parts(address, title)),
                 "evidence": lambda: pages.evidence_index(proved, address, place, title),
                 "mutants": lambda: mutants_index(self.root, link),
                 "quotes": lambda: pages.quotes_index(self.book.verdict.sources.values()),
