@@ -33,3 +33,11 @@ def test_a_button_for_colours_is_named_by_the_colours_that_it_gives():
     option = '<input class="md-option" data-md-color-scheme="{}"  aria-label="{}"  type="radio">'
     page = named(option.format("light", "Dark colours") + option.format("dark", "Light colours"))
     assert page == option.format("light", "Light colours") + option.format("dark", "Dark colours")
+
+
+def test_a_table_is_addressed_by_its_columns_whatever_stands_before_it():
+    other = "<table><tr><th>x</th></tr></table>"
+    page = r"<table><thead><tr><th>mask</th><th>\(T^2\) edges</th></tr></thead></table>"
+    for drawn in (reachable_tables(page), reachable_tables(other + page)):
+        assert re.findall(' id="(.*?)"', drawn)[-1] == "table-of-mask-t-2-edges"
+    assert not re.findall(' id="', reachable_tables(other + other))

@@ -7,6 +7,7 @@ from collections import Counter
 from html import escape
 
 from .markup import elements, plain_text
+from .render import slug
 
 __all__ = ["named", "reachable_tables"]
 
@@ -18,6 +19,8 @@ _MENU = re.compile(
 _SECTIONS = re.compile(r'<nav class="md-nav" aria-label="([^"]*)">')
 _OPTION = re.compile(r'(<input class="md-option"[^>]*? aria-label=")([^"]*)(")')
 _HEAD = re.compile(r"<th\b(?![^>]*\bscope=)")
+_PATH = re.compile(r'<nav class="md-path" aria-label="[^"]*"')
+_TAGS = '<nav class="md-tags"'
 _SEARCH = '<div class="md-search" data-md-component="search" role="dialog">'
 
 
@@ -35,6 +38,8 @@ def named(page: str) -> str:
     names = [found[2] for found in _OPTION.finditer(page)]
     turned = iter(names[-1:] + names[:-1])
     page = _OPTION.sub(lambda found: found[1] + next(turned) + found[3], page)
+    page = _PATH.sub('<nav class="md-path" aria-label="Where this page is"', page)
+    page = page.replace(_TAGS, f'{_TAGS} aria-label="Tags"')
     page = _SECTIONS.sub(r'<nav class="md-nav" aria-label="Sections of \1">', page)
     return page.replace(_SEARCH, _SEARCH.replace(">", ' aria-label="Search">'))
 
@@ -42,23 +47,27 @@ def named(page: str) -> str:
 def reachable_tables(html: str) -> str:
     """The page's content with its plain tables in a frame that scrolls, also by keyboard.
 
-    A table is named by the heading that it stands under, and by its place where there are more.
+    A table is named by the heading that it stands under, and by its place where there are more. It has
+    an address, made from the heads of its columns, if no other has the same.
     """
     headings = [
         (start, plain_text(inner.partition('<a class="headerlink"')[0]))
         for start, _, _, inner in elements(html, r"<h[1-6]\b[^>]*>")
     ]
+    found = list(elements(html, r"<table>"))
+    columns = [" ".join(plain_text(head) for *_, head in elements(inner, r"<th\b[^>]*>")) for *_, inner in found]
     pieces, position, seen = [], 0, Counter()
-    for start, end, _, inner in elements(html, r"<table>"):
+    for (start, end, _, inner), heads in zip(found, columns, strict=True):
         heading = next((text for place, text in reversed(headings) if place < start), "")
         name = f"Table: {heading}" if heading else "Table"
         seen[name] += 1
         if seen[name] > 1:
             name = f"{name}, {seen[name]}"
+        address = f' id="table-of-{slug(heads)}"' if heads.strip() and columns.count(heads) == 1 else ""
         inner = _HEAD.sub('<th scope="col"', inner)
         pieces.append(html[position:start])
         pieces.append(
-            f'<div class="ac-table" role="group" tabindex="0" aria-label="{escape(name)}">'
+            f'<div class="ac-table"{address} role="group" tabindex="0" aria-label="{escape(name)}">'
             f'<table class="ac-paper">{inner}</table></div>'
         )
         position = end

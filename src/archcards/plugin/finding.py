@@ -60,6 +60,8 @@ class Finding:
         """
         data = json.loads(index)
         separator = data.get("config", {}).get("separator", r"[\s\-]+")  # as the search splits a query
+        for entry in data["docs"]:
+            entry.pop("tags", None)  # those of pages, which would put whole pages before their sections
         entries = {entry["location"]: entry for entry in data["docs"]}
         for section, phrases in self.phrases.items():
             page, _, anchor = section.partition("#")
@@ -68,5 +70,5 @@ class Finding:
                 self.faults.append((self.lines[section], f"the site has no section {section}"))
                 continue
             words = {word for phrase in phrases for word in re.split(separator, phrase.lower()) if word}
-            entry["tags"] = sorted({*entry.get("tags", ()), *words})
+            entry["tags"] = sorted(words)
         return json.dumps(data, separators=(",", ":"))

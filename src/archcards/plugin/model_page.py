@@ -17,10 +17,9 @@ from . import accounts, stacks
 from .layout import Link, gib, growth, table
 from .model import CONTEXTS, Model
 
-__all__ = ["markdown", "part"]
+__all__ = ["CHAPTERS", "markdown", "part"]
 
-# Which chapters explain what a configuration has; a chapter that does not exist is left out.
-_CHAPTERS = {
+CHAPTERS = {
     "causal": ("attention/causal-prefix.md", "attention/chunked-prefill.md"),
     "grouped heads": ("attention/heads-and-cache.md",),
     "window": ("attention/local-windows.md",),
@@ -36,6 +35,7 @@ _CHAPTERS = {
     "state space dual": ("recurrence/state-space-dual.md",),
     "images": ("beyond/image-patches.md",),
 }
+"""Which chapters explain what a configuration has; one that does not exist is left out."""
 
 
 def markdown(model: Model, published: bool) -> str:
@@ -219,7 +219,7 @@ def _work(what: str, working: str, count: int, *, total: bool = False) -> str:
 def _chapters(model: Model, link: Link) -> str:
     found: dict[str, str] = {}
     for trait in model.traits:
-        for chapter in _CHAPTERS.get(trait, ()):
+        for chapter in CHAPTERS.get(trait, ()):
             known = link(chapter)
             if known:
                 found.setdefault(chapter, f'<a href="{escape(known[0])}">{escape(known[1])}</a>')

@@ -39,6 +39,7 @@ from .finding import FILE, Finding
 from .markup import tokens
 from .mutants import mutants_index
 from .models import Models, placeholders
+from .related import Related
 from .rosetta import FILE as ROSETTA
 from .rosetta import Rosetta
 
@@ -115,6 +116,7 @@ class ArchitectureCards(BasePlugin[Options]):
         self.book = self._prove()
         self.problems += self.book.verdict.problems
         self.models = Models(self.docs, self.book.verdict.sources)
+        self.related = Related(self.book, self.models.models if self.config.models else {})
         self.rosetta = Rosetta(self.docs, read_names(self.docs / "names.txt"))
         config.theme.dirs.insert(0, str(THEME))
         config.extra_css[:] = [STYLES, INLINE_STYLES, *config.extra_css]
@@ -184,6 +186,9 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def on_page_markdown(self, markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
         self.current = None
+        part = page.ancestors[-1].title if page.ancestors else ""
+        if tags := self.related.tags(page.file.src_uri, part):
+            page.meta["tags"] = tags
         proved = self.book.pages.get(page.file.src_uri)
         if proved is None:
             return markdown
@@ -247,6 +252,7 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def on_env(self, env, *, config: MkDocsConfig, files: Files):
         """All pages are read, and their titles known: the lists of the whole book can be drawn."""
+        self._relate(files)
         self._offer_downloads(config, files)
         self._cite(config, files)
         for file in files.documentation_pages():
@@ -323,6 +329,31 @@ class ArchitectureCards(BasePlugin[Options]):
         for chapter in self.downloads.chapters:
             page = file(chapter).page
             page.content += self.downloads.links(chapter)
+
+    def _relate(self, files: Files) -> None:
+        """Links chapters, models and the reference with one another."""
+        read = [file.page for file in files.documentation_pages() if file.page and file.page.content]
+        documented = {
+            name: page
+            for page in read
+            for name in re.findall(r'<h\d id="(archcards\.[\w.]+)" class="doc doc-heading">', page.content)
+        }
+        for page in read:
+
+            def link(src_uri: str, page: Page = page) -> tuple[str, str] | None:
+                other = files.get_file_from_path(src_uri)
+                if other is None or other.page is None:
+                    return None
+                return get_relative_url(other.url, page.url), str(other.page.title)
+
+            proved = self.book.pages.get(page.file.src_uri)
+            if proved and proved.proved.card:
+                addresses = {
+                    name: f"{get_relative_url(other.url, page.url)}#{name}" for name, other in documented.items()
+                }
+                page.content += self.related.section(proved, link, addresses)
+            elif 'class="doc doc-heading"' in page.content:
+                page.content = self.related.documented(page.content, link)
 
     def _cite(self, config: MkDocsConfig, files: Files) -> None:
         """Puts under each page how it is cited, and where its errors are reported."""
