@@ -78,7 +78,7 @@ class Downloads:
             _item(f"{name}.{'csv' if isinstance(event, Table) else 'svg'}", _plain(event.caption, page))
             for name, event in self._pieces(page)
         )
-        parts = f"<details><summary>Its tables and figures</summary><ul>{parts}</ul></details>" if parts else ""
+        parts = f'<details class="ac-code"><summary>Its tables and figures</summary><ul>{parts}</ul></details>' if parts else ""
         return (
             '<section class="ac-takeaway" aria-labelledby="take-it-away" data-search-exclude>'
             f'<h2 id="take-it-away" data-search-exclude>Take it away</h2><ul>{whole}</ul>{parts}</section>'

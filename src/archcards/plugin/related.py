@@ -18,7 +18,7 @@ from .book import Book, BookPage
 from .model import Model
 from .model_page import CHAPTERS
 
-__all__ = ["Related", "imported"]
+__all__ = ["Related", "imported", "short_tags"]
 
 NAMES = {
     "grouped heads": ("grouped_attention",),
@@ -43,6 +43,19 @@ _DOCUMENTED = re.compile(
 
 Link = Callable[[str], tuple[str, str] | None]
 """Gives address and title of a page under `docs`, seen from the page being drawn."""
+
+
+_TAG = re.compile(r'(class="md-tag">\s*|class="md-ellipsis">\s*(?:<span class="md-typeset">\s*)?)(?:Mechanism|Model family|Part)/')
+
+
+def short_tags(page: str) -> str:
+    """The page with its tags drawn without the group that each belongs to.
+
+    Example:
+        >>> short_tags('<span class="md-tag">Mechanism/window</span>')
+        '<span class="md-tag">window</span>'
+    """
+    return _TAG.sub(r"\1", page)
 
 
 def imported(code: str) -> Iterator[str]:
@@ -123,9 +136,9 @@ class Related:
                 if trait in model.traits and (known := link(model.src_uri))
             ]
             if linked:
-                count = f"{len(linked)} model{'s' * (len(linked) != 1)}"
+                count = f"{trait}: {len(linked)} model{'s' * (len(linked) != 1)}"
                 parts.append(
-                    f'<details class="ac-code"><summary>{count} with {escape(trait)}</summary>'
+                    f'<details class="ac-code"><summary>{escape(count)}</summary>'
                     f"<p>{', '.join(linked)}</p></details>"
                 )
         if not parts:
@@ -146,13 +159,13 @@ class Related:
             name = found["name"].rpartition(".")[2]
             index = link("tags.md")
             counts = [
-                (f"{index[0]}#tag:mechanism/{trait.replace(' ', '-')}", f"{count} models with {trait}")
+                (f"{index[0]}#tag:mechanism/{trait.replace(' ', '-')}", f"{trait}, {count} model{'s' * (count != 1)}")
                 for trait, names in NAMES.items()
                 if index and name in names and found["name"].startswith("archcards.mechanisms.")
                 if (count := sum(trait in model.traits for model in self.models.values()))
             ]
             if counts:
-                lines.append(f"In {_listed(counts)}.")
+                lines.append(f"Models that have it: {_listed(counts)}.")
             return found.group() + (f'<p class="ac-used" data-search-exclude>{" ".join(lines)}</p>' if lines else "")
 
         return _DOCUMENTED.sub(add, html)

@@ -39,7 +39,7 @@ from .finding import FILE, Finding
 from .markup import tokens
 from .mutants import mutants_index
 from .models import Models, placeholders
-from .related import Related
+from .related import Related, short_tags
 from .rosetta import FILE as ROSETTA
 from .rosetta import Rosetta
 
@@ -401,7 +401,7 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def _finished(self, output: str) -> str:
         """The last changes that every page has in common."""
-        output = access.named(mathematics.typeset(output))
+        output = access.named(short_tags(mathematics.typeset(output)))
         output = mathematics.typeset_navigation(output)
         self.characters |= mathematics.code_points(output)
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
