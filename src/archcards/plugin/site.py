@@ -405,6 +405,8 @@ class ArchitectureCards(BasePlugin[Options]):
         output = mathematics.typeset_navigation(output)
         self.characters |= mathematics.code_points(output)
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
+        if 'class="doc ' not in output:
+            output = re.sub(r'\s*<link rel="stylesheet" href="[^"]*/_mkdocstrings\.css">', "", output)
         for before, now in self.kept.items():
             output = output.replace(before, now)
         output = policy.with_policy(
