@@ -73,6 +73,8 @@ class Downloads:
                 (f"{stem}-exercises.md", "Exercises, a sheet"),
                 (f"{stem}-exercises.ipynb", "Exercises, graded notebook"),
             ]
+        top = "../" * self.address(page.src_uri).count("/")
+        offers += [(f"{top}references.bib", "All sources, BibTeX"), (f"{top}{WHEELS}/{self.wheel}", "The package, a wheel")]
         whole = " ".join(_item(href, name) for href, name in offers)
         parts = "".join(
             _item(f"{name}.{'csv' if isinstance(event, Table) else 'svg'}", _plain(event.caption, page))
@@ -83,6 +85,20 @@ class Downloads:
             '<section class="ac-takeaway" aria-labelledby="take-it-away" data-search-exclude>'
             f'<h2 id="take-it-away" data-search-exclude>Take it away</h2><ul>{whole}</ul>{parts}</section>'
         )
+
+    def everything(self, top: str) -> str:
+        """A list of what is there to be taken away of the whole site, whose top is at `top`."""
+        offers = [
+            ("evidence.json", "every block, check, fact, derivation and quoted number, with its page and line"),
+            ("references.bib", "the sources, as BibTeX"),
+            ("objects.inv", "the names of the package and their addresses, for Sphinx and mkdocstrings"),
+            ("llms.txt", "the chapters as Markdown, for language models"),
+            (f"{WHEELS}/{self.wheel}", "the package, which the notebooks install"),
+        ]
+        rows = "".join(
+            f'<li><a href="{escape(top + path)}" download><code>{escape(path)}</code></a>: {what}</li>' for path, what in offers
+        )
+        return f"<ul>{rows}</ul>"
 
     def _takeaway(self, page: BookPage) -> Takeaway:
         def link(src_uri: str) -> str | None:

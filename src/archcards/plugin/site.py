@@ -283,6 +283,7 @@ class ArchitectureCards(BasePlugin[Options]):
             lists = {
                 "cards": lambda: pages.cards_index(proved, address, place),
                 "chapters": lambda: pages.chapters_index(parts(address, title)),
+                "downloads": lambda page=page: self.downloads.everything("../" * page.url.count("/")) if self.downloads else "",
                 "evidence": lambda: pages.evidence_index(proved, address, place, title),
                 "mutants": lambda: mutants_index(self.root, link),
                 "quotes": lambda: pages.quotes_index(self.book.verdict.sources.values()),
