@@ -9,9 +9,15 @@ STOPS = """() => [...document.querySelectorAll("article :is(a, button, summary, 
   .filter(e => e.checkVisibility()).length"""
 
 
+def read(page, address):
+    """Opens the chapter; its scripts have run."""
+    page.goto(address + CHAPTER, wait_until="networkidle")
+    page.wait_for_function("document.readyState === 'complete'")
+
+
 @pytest.fixture
 def chapter(page, address):
-    page.goto(address + CHAPTER, wait_until="networkidle")
+    read(page, address)
     return page
 
 
@@ -19,7 +25,7 @@ def chapter(page, address):
 def copying(new_page, address):
     """A chapter that may copy."""
     page, wrong = new_page(permissions=["clipboard-read", "clipboard-write"])
-    page.goto(address + CHAPTER, wait_until="networkidle")
+    read(page, address)
     yield page
     page.context.close()
     assert not wrong
@@ -85,8 +91,9 @@ def test_a_report_carries_what_it_is_about(copying):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_the_dialog_and_the_view(new_page, address, scheme):
     page, wrong = new_page(color_scheme=scheme, bypass_csp=True, viewport={"width": 390, "height": 800})
-    page.goto(address + CHAPTER, wait_until="networkidle")
+    read(page, address)
     page.keyboard.press("e")
+    page.locator(".ac-cite").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for opened in (False, True):
         if opened:
