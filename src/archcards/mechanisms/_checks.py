@@ -13,6 +13,8 @@ import numpy as np
 __all__ = [
     "boolean_array",
     "broadcast_leading",
+    "function",
+    "instance",
     "integer",
     "leading_within",
     "mask_array",
@@ -21,6 +23,7 @@ __all__ = [
     "real_number",
     "same_shape",
     "same_size",
+    "shown",
 ]
 
 
@@ -104,9 +107,11 @@ def integer(
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} must be an integer{bounds}, got {_shown(value)}") from None
+        raise ValueError(f"{name} must be an integer{bounds}, got {shown(value)}") from None
     if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
         raise ValueError(f"{name} must be an integer{bounds}, got {number}")
+    if number.bit_length() > 63:  # longer than any array
+        raise ValueError(f"{name} must be an integer of 64 bits, got {shown(number)}")
     return number
 
 
@@ -125,7 +130,7 @@ def real_number(
     array = _array(name, value)
     kind = "number" if infinity else "finite number"
     if array.ndim or array.dtype.kind not in "fiu":
-        raise ValueError(f"{name} must be a {kind}{bounds}, got {_shown(value)}")
+        raise ValueError(f"{name} must be a {kind}{bounds}, got {shown(value)}")
     number = float(array)
     outside = (
         (minimum is not None and number < minimum)
@@ -143,7 +148,22 @@ def one_of(name: str, value: str, options: Iterable[str]) -> str:
     options = tuple(options)
     if not isinstance(value, str) or value not in options:
         names = " or ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be {names}, got {_shown(value)}")
+        raise ValueError(f"{name} must be {names}, got {shown(value)}")
+    return value
+
+
+def instance(name: str, value, kind: type):
+    """Return `value` if it is a record of that kind."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise ValueError(f"{name} must be {article} {kind.__name__}, got {shown(value)}")
+    return value
+
+
+def function(name: str, value):
+    """Return `value` if it can be called."""
+    if not callable(value):
+        raise ValueError(f"{name} must be a function, got {shown(value)}")
     return value
 
 
@@ -195,7 +215,7 @@ def _array(name, value):
     try:
         return np.asarray(value)
     except (ValueError, TypeError):
-        raise ValueError(f"{name} must be a rectangular array, got {_shown(value)}") from None
+        raise ValueError(f"{name} must be a rectangular array, got {shown(value)}") from None
 
 
 def _check_axes(name, array, ndim, min_ndim):
@@ -221,6 +241,7 @@ def _bounds(minimum=None, maximum=None, above=None, below=None):
     return f" {text}" if text else ""
 
 
-def _shown(value):
+def shown(value) -> str:
+    """Return how an error shows a value: one line, and not too long."""
     text = " ".join(repr(value).split())  # one line, whatever the value's repr does
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._checks import integer, real_array, same_size
+from ._checks import integer, real_array, same_size, shown
 from .attention import grouped_attention
 from .masks import causal, sliding_window
 
@@ -163,7 +163,7 @@ def cached_attention(
     time = same_size("length", ("query", query.shape[-2]), ("key", key.shape[-2]))
     same_size("length", ("key", time), ("value", value.shape[-2]))
     if np.ndim(chunks) != 1:
-        raise ValueError(f"chunks must be a sequence of sizes, got {chunks!r}")
+        raise ValueError(f"chunks must be a sequence of sizes, got {shown(chunks)}")
     chunks = [integer("chunks", size, minimum=1) for size in chunks]
     if sum(chunks) != time:
         raise ValueError(f"chunks must sum to the length, {time}, got {sum(chunks)}")

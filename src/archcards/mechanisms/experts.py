@@ -14,7 +14,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from ._checks import integer, one_of, real_array, real_number
+from ._checks import function, instance, integer, one_of, real_array, real_number
 from .attention import softmax
 
 __all__ = [
@@ -292,6 +292,11 @@ def mixture(
         [[2.0], [15.0]]
     """
     x = real_array("x", x, min_ndim=1)
+    instance("routing", routing, Routing)
+    for name, several in (("experts", experts), ("shared", shared)):
+        instance(name, several, Sequence)
+        for number, one in enumerate(several):
+            function(f"{name}[{number}]", one)
     chosen = real_array("routing.experts", routing.experts, min_ndim=1)
     weights = real_array("routing.weights", routing.weights, min_ndim=1)
     if chosen.shape[:-1] != x.shape[:-1]:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._checks import broadcast_leading, integer, real_array, real_number
+from ._checks import broadcast_leading, function, integer, real_array, real_number
 from ._gates import sigmoid
 from .norms import rms_norm
 
@@ -107,6 +107,7 @@ def hyper_connection(
             raise ValueError(
                 f"{name} must broadcast to the leading axes {leading}, got {array.shape[:-own]}"
             )
+    function("sublayer", sublayer)
     collapsed = np.einsum("...s,...sc->...c", read, streams)
     added = real_array("sublayer", sublayer(collapsed))
     if added.shape != collapsed.shape:

@@ -13,7 +13,7 @@ from einops import einsum
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from ._checks import one_of, real_array, real_number, same_size
+from ._checks import instance, one_of, real_array, real_number, same_size
 from .attention import attention
 from .masks import causal
 from .norms import rms_norm
@@ -250,6 +250,11 @@ def latent_attention(
         >>> output.tolist(), cache.scalars
         ([[2.0]], 1)
     """
+    instance("weights", weights, LatentWeights)
+    if frequencies is not None:
+        instance("frequencies", frequencies, Frequencies)
+    if cache is not None:
+        instance("cache", cache, LatentCache)
     d_model, rope = weights.kv_down.shape[1], weights.rope_key.shape[0]
     nope = weights.up_key.shape[1]
     x = real_array("x", x, min_ndim=2)

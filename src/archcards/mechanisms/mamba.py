@@ -10,7 +10,7 @@ from einops import rearrange
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._checks import integer, real_array, real_number, same_size
+from ._checks import instance, integer, real_array, same_size
 from .norms import gated_norm
 from .ssm import causal_convolution, selective_scan, silu, state_space_dual
 
@@ -173,7 +173,7 @@ def mamba_block(
         >>> np.allclose(y[1], silu(1.0) ** 2)
         True
     """
-    x = _input(x, weights)
+    x = _input(x, weights, MambaWeights, cache)
     (rank, inner), N = weights.dt.shape, weights.A_log.shape[1]
     u, z = np.split(x @ weights.input, [inner], axis=-1)
     u, inputs = _convolved(u, weights, cache)
@@ -226,7 +226,7 @@ def mamba2_block(
     Source:
         Dao & Gu 2024, arXiv 2405.21060, section 7.1 and figure 6.
     """
-    x = _input(x, weights)
+    x = _input(x, weights, Mamba2Weights, cache)
     inner, heads, groups = weights.norm.size, weights.A_log.size, weights.groups
     z, inputs, dt = np.split(x @ weights.input, [inner, -heads], axis=-1)
     convolved, past = _convolved(inputs, weights, cache)
@@ -249,7 +249,10 @@ def mamba2_block(
     return y @ weights.output, RecurrentCache(past, state)
 
 
-def _input(x, weights):
+def _input(x, weights, kind, cache):
+    instance("weights", weights, kind)
+    if cache is not None:
+        instance("cache", cache, RecurrentCache)
     x = real_array("x", x, min_ndim=2)
     same_size("model width", ("input", weights.input.shape[0]), ("x", x.shape[-1]))
     return x

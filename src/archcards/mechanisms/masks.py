@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool
 from numpy import ndarray
 
-from ._checks import integer, mask_array
+from ._checks import integer, mask_array, shown
 
 __all__ = ["causal", "chunked_causal", "edges", "sliding_window", "with_global", "with_sinks"]
 
@@ -171,7 +171,7 @@ def with_global(
     mask = mask_array("mask", mask)
     queries, keys = mask.shape[-2:]
     if np.ndim(tokens) != 1:
-        raise ValueError(f"tokens must be a sequence of positions, got {tokens!r}")
+        raise ValueError(f"tokens must be a sequence of positions, got {shown(tokens)}")
     positions = [integer("tokens", token, minimum=0, maximum=keys - 1) for token in tokens]
     query, key = _positions(queries, keys, None)
     added = np.isin(query, positions) | np.isin(key, positions)

@@ -12,7 +12,7 @@ from einops import rearrange
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._checks import integer, one_of, real_array, real_number
+from ._checks import function, integer, one_of, real_array, real_number
 from .ssm import silu
 
 __all__ = ["gated_norm", "layer_norm", "qk_norm", "residual_step", "rms_norm"]
@@ -202,6 +202,8 @@ def residual_step(
     """
     x = real_array("x", x, min_ndim=1)
     one_of("order", order, ("pre", "post"))
+    function("sublayer", sublayer)
+    function("norm", norm)
     added = real_array("sublayer", sublayer(norm(x) if order == "pre" else x))
     if added.shape != x.shape:
         raise ValueError(f"sublayer must keep the shape {x.shape}, got {added.shape}")

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._checks import integer, one_of, real_array, real_number
+from ._checks import integer, one_of, real_array, real_number, shown
 
 __all__ = [
     "DynamicNTK",
@@ -351,7 +351,7 @@ def rope_frequencies(
     if scaling is None:
         return Frequencies(_plain(rotary_dim, base))
     if not isinstance(scaling, Linear | NTK | DynamicNTK | YaRN | Llama3 | LongRoPE | Proportional):
-        raise ValueError(f"scaling must be one of the scalings or None, got {scaling!r}")
+        raise ValueError(f"scaling must be one of the scalings or None, got {shown(scaling)}")
     return scaling.frequencies(rotary_dim, base, length)
 
 
@@ -391,7 +391,7 @@ def rotate(
     x = real_array("x", x, min_ndim=1)
     positions = real_array("positions", positions)
     if not isinstance(frequencies, Frequencies):
-        raise ValueError(f"frequencies must come from rope_frequencies, got {frequencies!r}")
+        raise ValueError(f"frequencies must come from rope_frequencies, got {shown(frequencies)}")
     one_of("layout", layout, ("half", "interleaved"))
     rotary_dim = frequencies.rotary_dim
     if x.shape[-1] < rotary_dim:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._checks import real_array, real_number
+from ._checks import instance, real_array, real_number
 
 __all__ = [
     "Allocation",
@@ -152,6 +152,7 @@ def parametric_loss(
     N, D = _positive("N", N), _positive("D", D)
     if N.ndim and D.ndim and N.shape != D.shape:
         raise ValueError(f"D must have the shape of N, {N.shape}, got {D.shape}")
+    instance("law", law, ParametricLaw)
     return law.E + law.A * N**-law.alpha + law.B * D**-law.beta
 
 
@@ -287,7 +288,7 @@ def compute_optimal(C: float, law: ParametricLaw) -> Allocation:
         Allocation(N=100.0, D=100.0)
     """
     C = real_number("C", C, above=0)
-    A, B, _, alpha, beta = astuple(law)
+    A, B, _, alpha, beta = astuple(instance("law", law, ParametricLaw))
     G = (alpha * A / (beta * B)) ** (1 / (alpha + beta))
     N = G * (C / 6) ** (beta / (alpha + beta))
     D = (C / 6) ** (alpha / (alpha + beta)) / G

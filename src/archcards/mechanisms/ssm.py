@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._checks import broadcast_leading, one_of, real_array, real_number, same_size
+from ._checks import broadcast_leading, one_of, real_array, real_number, same_size, shown
 from ._gates import sigmoid
 from .linear import linear_attention
 
@@ -307,7 +307,7 @@ def _steps(name, value, time, width, axis):
 
 def _limits(dt_limit):
     if not isinstance(dt_limit, tuple | list) or len(dt_limit) != 2:
-        raise ValueError(f"dt_limit must be a pair (low, high), got {dt_limit!r}")
+        raise ValueError(f"dt_limit must be a pair (low, high), got {shown(dt_limit)}")
     low = real_number("dt_limit's low", dt_limit[0], minimum=0)
     return low, real_number("dt_limit's high", dt_limit[1], minimum=low, infinity=True)
 
