@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 from importlib import resources
@@ -184,6 +185,58 @@ def test_the_table_of_a_cache(run, command):
         told = f"{number:,}" if isinstance(number, int) else number
         assert f"{words}{told:>{80 - len(words)}}" in lines, words
     assert status == 0
+
+
+LAYERS = {
+    "Meta-Llama-3.1-8B": (32, ["  32 x attention 32/8 x 128 | gated feed-forward 14336"]),
+    "DeepSeek-V3": (61, [
+        "  3 x latent attention 128 heads, 512 + 64 | gated feed-forward 18432",
+        "  58 x latent attention 128 heads, 512 + 64 | 8 of 256 experts + shared",
+    ]),
+    "gpt-oss-120b": (36, [
+        "  18 times",
+        "    1 x attention 64/8 x 64, window 128 | 4 of 128 experts",
+        "    1 x attention 64/8 x 64 | 4 of 128 experts",
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_table_of_layers(run, name):
+    number, lines = LAYERS[name]
+    out = run("ledger", name)[1]
+    assert "\n".join([f"Layers{number:>74}", *lines, "", "Parameters "]) in out
+
+
+def test_layers_without_a_pattern_are_told_up_to_a_dozen_lines(run, tmp_path):
+    lengths = [1, 3, 1, 2, 5, 1, 4, 2, 7, 1, 3, 2, 6, 4, 2, 1]
+    kinds = ["sliding_attention", "full_attention"]
+    layers = [kinds[n % 2] for n, length in enumerate(lengths) for _ in range(length)]
+    config = bundled_config("Qwen3-0.6B") | {
+        "use_sliding_window": True, "sliding_window": 64, "layer_types": layers, "num_hidden_layers": len(layers),
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    out = run("ledger", tmp_path / "config.json")[1]
+    told = out[out.index("Layers") : out.index("Parameters")]
+    shown = [line for line in told.splitlines()[1:] if line]
+    rest = int(re.fullmatch(r"  and ([0-9]+) more layers", shown.pop())[1])
+    counts, times = [], 1
+    for line in shown:
+        if found := re.fullmatch(r"  ([0-9]+) times", line):
+            times = int(found[1])
+        else:
+            times = 1 if not line.startswith("    ") else times
+            counts.append(times * int(line.split(" x ")[0]))
+    assert sum(counts) + rest == len(layers) and rest > 0
+
+
+def test_a_sweep_and_both_ways_of_counting_as_lines(run):
+    out = run("ledger", "gpt-oss-120b", "--context", "4096,8192", "--dtype", "fp8", "--flops", "torchtitan")[1]
+    told = "Cache of 8,192 tokens, batch 1"
+    kept = 18 * 1024 * (8192 + 128)
+    assert f"{told}{f'{kept / 10**9:.3f} GB = {kept / 2**30:.3f} GiB':>{80 - len(told)}}" in out.splitlines()
+    for words, number in (("  as torchtitan counts them", 34_534_221_696), ("  the same with the visible pairs only", 32_720_969_088)):
+        assert f"{words}{number:>{80 - len(words)},}" in out.splitlines()
 
 
 def test_the_table_and_the_json_of_a_model_have_the_same_numbers(run):

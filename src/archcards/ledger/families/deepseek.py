@@ -68,7 +68,7 @@ def mixed_feed_forward(
     count: int,
     taken: int,
     dense_first: int,
-    shared: int = 0,
+    shared: int,
     inner: int,
     dense_inner: int | None,
 ) -> tuple[list[Experts | FeedForward], Experts]:

@@ -1,0 +1,103 @@
+"""What a configuration says twice must agree, and what a family cannot do without is asked for by its name."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from archcards.ledger import UnsupportedConfig, read_config
+
+CONFIGS = {}
+for case in json.loads(Path(__file__).with_name("library_counts.json").read_text("utf-8")):
+    CONFIGS.setdefault(case["config"]["model_type"], case["config"])
+ABSENT = object()
+CONV, FULL, MAMBA = "conv", "full_attention", "linear_attention"
+
+REFUSED = [
+    ("kimi_linear", {"q_lora_rank": ABSENT}, "q_lora_rank: expected the query's rank, or null for a full query projection, came nothing"),
+    ("deepseek_v2", {"intermediate_size": ABSENT}, "intermediate_size: expected the width of the dense layers, came nothing"),
+    ("deepseek_v32", {"first_k_dense_replace": 2}, "mlp_layer_types: expected the layers that first_k_dense_replace names"),
+    ("deepseek_v32", {"index_topk_pattern": "FFSFF", "indexer_types": ["full"] * 5},
+     "indexer_types: expected the layers that the pattern or index_topk_freq names"),
+    ("deepseek_v32", {"index_topk_pattern": "FFSF"}, "index_topk_pattern: expected 5 letters, F (its own) or S (shared)"),
+    ("deepseek_v32", {"index_topk_pattern": "FFSFX"}, "index_topk_pattern: expected 5 letters, F (its own) or S (shared)"),
+    ("deepseek_v4", {"compress_rates": {"another": 4}}, "compress_rates.another: expected no key but"),
+    ("deepseek_v4", {"layer_types": ABSENT}, "compress_ratios: expected the stride of each layer, came nothing"),
+    ("deepseek_v4", {"compress_ratios": [0, 0, 4, 128, 4, 128, 5]}, "compress_ratios: expected ratios 0, 4 or 128"),
+    ("deepseek_v4", {"compress_ratios": [0, 0, 4, 128, 4, 128, 4]}, "layer_types: expected the layers that compress_ratios names"),
+    ("deepseek_v4", {"compress_ratios": [0, 4]}, "compress_ratios: expected a list of 7 items, one a layer (or 8, with the prediction modules)"),
+    ("gpt_neo", {"attention_types": [[["global", "local"], 0]]}, "attention_types: expected pairs of a list of kinds and how often it repeats"),
+    ("gpt_neo", {"attention_types": [["global", 4]]}, "attention_types: expected pairs of a list of kinds and how often it repeats"),
+    ("gpt_neo", {"attention_types": [[["local", "global"], 2]]}, "attention_layers: expected the kinds that attention_types repeats"),
+    ("gpt_neo", {"attention_types": [[["global", "local"], 1]], "attention_layers": ABSENT},
+     "attention_types: expected global or local for each of 4 layers"),
+    ("gpt_neo", {"attention_types": ABSENT, "attention_layers": ABSENT}, "attention_types: expected global or local for each of 4 layers"),
+    ("mpt", {"attn_config": {"alibi": False}}, "attn_config.alibi: expected true, came false"),
+    ("gemma3", {"tie_word_embeddings": False}, "tie_word_embeddings: expected true, came false"),
+    ("gemma3_text", {"layer_types": ABSENT, "sliding_window_pattern": "LX"},
+     "sliding_window_pattern: expected a number of layers, or a string of L (window) and G (full)"),
+    ("gemma3n_text", {"num_hidden_layers": 10, "layer_types": ABSENT, "num_kv_shared_layers": 8, "intermediate_size": 64},
+     "num_kv_shared_layers: expected fewer, so that each kind of layer has one to borrow from"),
+    ("gemma4_text", {"use_bidirectional_attention": "all"}, "use_bidirectional_attention: expected vision or null"),
+    ("exaone_moe", {"is_moe_layer": [True] * 8}, "is_moe_layer: expected the layers that first_k_dense_replace names"),
+    ("jamba", {"attn_layer_offset": 4}, "attn_layer_offset: expected less than attn_layer_period, 4"),
+    ("jamba", {"expert_layer_offset": 3}, "expert_layer_offset: expected less than expert_layer_period, 3"),
+    ("jamba", {"layers_block_type": ["mamba"] * 9}, "layers_block_type: expected the layers that attn_layer_period implies"),
+    ("bamba", {"layer_types": ["full_attention"] * 9}, "layer_types: expected the layers that attn_layer_indices names"),
+    ("granitemoehybrid", {"layer_types": ABSENT}, "layer_types: expected a list with the kind of each layer"),
+    ("granitemoehybrid", {"layer_types": ["hybrid"] * 8}, "layer_types: expected mamba or attention"),
+    ("granitemoehybrid", {"intermediate_size": ABSENT}, "intermediate_size: expected the width of an expert"),
+    ("lfm2", {"layer_types": ABSENT, "full_attn_idxs": ABSENT}, "layer_types: expected the kind of each layer, here or in full_attn_idxs"),
+    ("lfm2", {"full_attn_idxs": [0]}, "layer_types: expected the layers that full_attn_idxs names"),
+    ("lfm2", {"block_ffn_dim_multiplier": 0}, "block_ffn_dim_multiplier: expected a factor from 0 to 100, came 0"),
+    ("lfm2", {"block_ffn_dim_multiplier": 101}, "block_ffn_dim_multiplier: expected a factor from 0 to 100, came 101"),
+    ("lfm2", {"block_ffn_dim_multiplier": "2"}, "block_ffn_dim_multiplier: expected a number, came '2'"),
+    ("recurrent_gemma", {"block_types": ["recurrent", "mamba"]}, "block_types[1]: expected recurrent or attention, came 'mamba'"),
+    ("recurrent_gemma", {"intermediate_size": 127}, "intermediate_size: expected an even number"),
+    ("qwen3_5_text", {"mlp_only_layers": [0]}, "mlp_only_layers: expected an empty list"),
+    ("kimi_linear", {"layer_types": ABSENT}, "layer_types: expected the kind of each layer, here or in linear_attn_config"),
+    ("kimi_linear", {"linear_attn_config": {"num_heads": 4, "head_dim": 8, "full_attn_layers": [1], "kda_layers": [2, 3]}},
+     "linear_attn_config.kda_layers: expected with full_attn_layers each layer once, counted from 1"),
+    ("kimi_linear", {"linear_attn_config": {"num_heads": 4, "head_dim": 8, "full_attn_layers": [1]}},
+     "layer_types: expected the layers that linear_attn_config names"),
+    ("llama4_text", {"no_rope_layers": [1]}, "no_rope_layers: expected a list of"),
+    ("llama4_text", {"attention_chunk_size": None}, "attention_chunk_size: expected a chunk, since layer_types has chunked layers"),
+    ("nemotron_h", {"layers_block_type": ABSENT}, "hybrid_override_pattern: expected a letter for each layer, came nothing"),
+    ("nemotron_h", {"layers_block_type": ABSENT, "hybrid_override_pattern": "MX"}, "hybrid_override_pattern: expected the letters"),
+    ("nemotron_h", {"num_hidden_layers": 4}, "num_hidden_layers: expected 5, as many as the pattern has letters"),
+    ("t5", {"feed_forward_proj": "gated-gelu-new"}, "feed_forward_proj: expected an activation, or gated- and an activation"),
+    ("switch_transformers", {"encoder_sparse_step": ABSENT}, "num_sparse_encoder_layers: expected at least 1, or encoder_sparse_step"),
+    ("deepseek_v32", {"q_lora_rank": ABSENT}, "q_lora_rank: expected a rank, since the indexer reads the query's latent, came nothing"),
+    ("zamba2", {"use_shared_mlp_adapter": False}, "use_shared_mlp_adapter: expected true, came false"),
+    ("vit", {"id2label": {}}, "id2label: expected an object with a name for each class"),
+    ("vit", {"id2label": {"0": "a"}, "num_labels": 2}, "num_labels: expected 1, as many as id2label names"),
+    ("vit", {"patch_size": 10_000}, "patch_size: expected at most image_size"),
+    ("perceptron", {}, "model_type: expected a family that the ledger reads (archcards models --families lists them), came 'perceptron'"),
+    ("llama4", {"text_config": ABSENT}, "text_config: expected an object with the text model's fields"),
+    ("qwen3_vl", {"vision_config.out_hidden_size": 63}, "vision_config.out_hidden_size: expected 64, the text model's hidden size"),
+    ("llama4", {"vision_config.projector_output_dim": 41}, "vision_config.projector_output_dim: expected 40, as projector_input_dim"),
+]  # fmt: skip
+
+
+def changed(model_type, changes):
+    config = json.loads(json.dumps(CONFIGS.get(model_type, {"model_type": model_type})))
+    for path, value in changes.items():
+        place, (*outer, name) = config, path.split(".")
+        for part in outer:
+            place = place[part]
+        place.pop(name, None)
+        if value is not ABSENT:
+            place[name] = value
+    return config
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "message"), REFUSED, ids=[f"{t}: {m.split(':')[0]}" for t, _, m in REFUSED]
+)
+def test_refused_in_one_line(model_type, changes, message):
+    if model_type in CONFIGS:
+        read_config(CONFIGS[model_type])
+    with pytest.raises(UnsupportedConfig, match="^" + re.escape(message)) as refused:
+        read_config(changed(model_type, changes))
+    assert "\n" not in str(refused.value)
