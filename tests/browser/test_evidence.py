@@ -102,3 +102,13 @@ def test_axe_finds_nothing_in_the_dialog_and_the_view(new_page, address, scheme)
         assert not found, [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found]
     page.context.close()
     assert not wrong
+
+
+def test_the_first_page_shows_the_check_and_the_map_side_by_side_in_one_screen(page, address):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(address)
+    boxes = [page.locator(where).first.bounding_box() for where in (".ac-home + h2 + p", ".ac-home ~ .ac-block", ".ac-map")]
+    text, check, chapters = boxes
+    assert all(box["y"] + box["height"] <= 800 for box in boxes)
+    assert max(box["x"] + box["width"] for box in (text, check)) <= chapters["x"]
+    assert text["y"] + text["height"] <= check["y"]
