@@ -2,30 +2,58 @@
 
 from ..architecture import Architecture, Layer, Reach, Tensor
 from ..fields import Fields
-from ._blocks import attention, dense, layer_norm, linear, plain
+from ._blocks import attention, dense, layer_norm, layer_norms, linear, plain
 from ._decoder import assemble, tied_table
 
 __all__ = ["bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt"]
 
 
-def two_norms(hidden: int, bias: bool = True) -> tuple:
-    """A layer norm before each half."""
-    return layer_norm("attention", hidden, bias) + layer_norm("feed-forward", hidden, bias)
+WIDTH = ("n_embd", "hidden_size")
+HEADS = ("n_head", "num_attention_heads")
+LAYERS = ("n_layer", "num_hidden_layers")
+"""Names of the sizes in GPT-2's files, the older first."""
+
+SUMMARY = ("summary_type", "summary_use_proj", "summary_proj_to_labels", "summary_activation")
+"""Fields of a head that no language model has."""
+
+
+def _heads(fields: Fields, width: tuple[str, ...], heads: tuple[str, ...]) -> tuple[int, int, int]:
+    """The model's width, the number of heads and the width of one, under any of these names."""
+    wide, many = fields.first(*width), fields.first(*heads)
+    hidden, number = fields.size(wide), fields.size(many)
+    return hidden, number, fields.divides(many, number, hidden, wide)
+
+
+def _stack(
+    fields: Fields,
+    layer: Layer,
+    hidden: int,
+    *,
+    count: tuple[str, ...] = ("num_hidden_layers",),
+    tied: bool = True,
+    shift: bool = True,
+    **parts,
+) -> Architecture:
+    """As many equal layers as the file says, and a layer norm after them."""
+    return assemble(
+        fields,
+        layers=[layer] * fields.layers(fields.first(*count)),
+        hidden=hidden,
+        vocabulary=fields.size("vocab_size"),
+        tied=tied_table(fields, tied),
+        final=layer_norm("final", hidden, shift),
+        **parts,
+    )
 
 
 def gpt2(fields: Fields) -> Architecture:
     """GPT-2: learned positions, biases everywhere, the table tied."""
-    hidden = fields.size(fields.first("n_embd", "hidden_size"))
-    heads = fields.size(fields.first("n_head", "num_attention_heads"))
-    width = fields.divides(fields.first("n_head", "num_attention_heads"), heads, hidden, "n_embd")
+    hidden, heads, width = _heads(fields, WIDTH, HEADS)
     length = fields.first("n_positions", "max_position_embeddings")
     positions = (Tensor("position embedding", (fields.size(length), hidden), "table"),)
     fields.only("add_cross_attention", False)
     fields.skip(
-        "summary_type",
-        "summary_use_proj",
-        "summary_proj_to_labels",
-        "summary_activation",
+        *SUMMARY,
         "scale_attn_weights",
         "scale_attn_by_inverse_layer_idx",
         "reorder_and_upcast_attn",
@@ -35,24 +63,14 @@ def gpt2(fields: Fields) -> Architecture:
     layer = Layer(
         (attention(hidden, heads, heads, width, bias=True),),
         (dense(plain(hidden, inner)),),
-        two_norms(hidden),
+        layer_norms(hidden),
     )
-    return assemble(
-        fields,
-        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
-        final=layer_norm("final", hidden),
-        positions=positions,
-        trained_length=length,
-    )
+    return _stack(fields, layer, hidden, count=LAYERS, positions=positions, trained_length=length)
 
 
 def opt(fields: Fields) -> Architecture:
     """OPT: learned positions with two spare rows; a table narrower than the model is projected."""
-    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
+    hidden, heads, width = _heads(fields, ("hidden_size",), ("num_attention_heads",))
     table = fields.size("word_embed_proj_dim", hidden)
     bias = fields.flag("enable_bias", True)
     affine = fields.flag("layer_norm_elementwise_affine", True)
@@ -89,10 +107,7 @@ def opt(fields: Fields) -> Architecture:
 
 def bloom(fields: Fields) -> Architecture:
     """BLOOM: ALiBi instead of positions, a norm on the embeddings, biases."""
-    hidden = fields.size(fields.first("n_embed", "hidden_size"))
-    name = fields.first("n_head", "num_attention_heads")
-    heads = fields.size(name)
-    width = fields.divides(name, heads, hidden, "n_embed")
+    hidden, heads, width = _heads(fields, ("n_embed", "hidden_size"), HEADS)
     fields.skip(
         "apply_residual_connection_post_layernorm",
         "masked_softmax_fusion",
@@ -107,15 +122,13 @@ def bloom(fields: Fields) -> Architecture:
     layer = Layer(
         (attention(hidden, heads, heads, width, bias=True),),
         (dense(plain(hidden, 4 * hidden)),),
-        two_norms(hidden),
+        layer_norms(hidden),
     )
-    return assemble(
+    return _stack(
         fields,
-        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
-        final=layer_norm("final", hidden),
+        layer,
+        hidden,
+        count=LAYERS,
         others=layer_norm("embedding", hidden),
         trained_length="seq_length",
     )
@@ -149,48 +162,30 @@ def falcon(fields: Fields) -> Architecture:
         raise fields.refuse("num_ln_in_parallel_attn", "1 or 2")
     count = 2 if newer and norms_given is None else norms_given
     # Without parallel attention there are two norms; with it one, or two where so asked.
-    norms = two_norms(hidden) if not parallel or count == 2 else layer_norm("layer", hidden)
+    norms = layer_norms(hidden) if not parallel or count == 2 else layer_norm("layer", hidden)
     layer = Layer(
         (attention(hidden, heads, kv_heads, width, bias=bias),),
         (dense(plain(hidden, fields.size("ffn_hidden_size", 4 * hidden), bias)),),
         norms,
     )
-    return assemble(
-        fields,
-        layers=[layer] * fields.layers(fields.first("num_hidden_layers", "n_layer")),
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
-        final=layer_norm("final", hidden),
-    )
+    return _stack(fields, layer, hidden, count=("num_hidden_layers", "n_layer"))
 
 
 def gpt_neox(fields: Fields) -> Architecture:
     """GPT-NeoX and Pythia: rotary positions, parallel halves, an output table of its own."""
-    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
+    hidden, heads, width = _heads(fields, ("hidden_size",), ("num_attention_heads",))
     fields.skip("use_parallel_residual")
     layer = Layer(
         (attention(hidden, heads, heads, width, bias=fields.flag("attention_bias", True)),),
         (dense(plain(hidden, fields.size("intermediate_size"))),),
-        two_norms(hidden),
+        layer_norms(hidden),
     )
-    return assemble(
-        fields,
-        layers=[layer] * fields.layers(),
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=layer_norm("final", hidden),
-    )
+    return _stack(fields, layer, hidden, tied=False)
 
 
 def gpt_bigcode(fields: Fields) -> Architecture:
     """StarCoder and SantaCoder: GPT-2 with one key/value head."""
-    hidden = fields.size(fields.first("n_embd", "hidden_size"))
-    name = fields.first("n_head", "num_attention_heads")
-    heads = fields.size(name)
-    width = fields.divides(name, heads, hidden, "n_embd")
+    hidden, heads, width = _heads(fields, WIDTH, HEADS)
     single = fields.flag("multi_query", True)
     fields.only("num_key_value_heads", 1 if single else heads)
     if single:
@@ -199,10 +194,7 @@ def gpt_bigcode(fields: Fields) -> Architecture:
     positions = (Tensor("position embedding", (fields.size(length), hidden), "table"),)
     fields.only("add_cross_attention", False)
     fields.skip(
-        "summary_type",
-        "summary_use_proj",
-        "summary_proj_to_labels",
-        "summary_activation",
+        *SUMMARY,
         "scale_attn_weights",
         "scale_attention_softmax_in_fp32",
         "attention_softmax_in_fp32",
@@ -217,32 +209,17 @@ def gpt_bigcode(fields: Fields) -> Architecture:
     layer = Layer(
         (attention(hidden, heads, 1 if single else heads, width, bias=True),),
         (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),),
-        two_norms(hidden),
+        layer_norms(hidden),
     )
-    return assemble(
-        fields,
-        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
-        final=layer_norm("final", hidden),
-        positions=positions,
-        trained_length=length,
-    )
+    return _stack(fields, layer, hidden, count=LAYERS, positions=positions, trained_length=length)
 
 
 def gptj(fields: Fields) -> Architecture:
     """GPT-J and CodeGen: one norm for both halves, no biases in attention, one on the head."""
-    hidden = fields.size(fields.first("n_embd", "hidden_size"))
-    name = fields.first("n_head", "num_attention_heads")
-    heads = fields.size(name)
-    width = fields.divides(name, heads, hidden, "n_embd")
+    hidden, heads, width = _heads(fields, WIDTH, HEADS)
     length = fields.first("n_positions", "max_position_embeddings")
     fields.skip(
-        "summary_type",
-        "summary_use_proj",
-        "summary_proj_to_labels",
-        "summary_activation",
+        *SUMMARY,
         "rotary",
         "scale_attn_weights",
         "n_ctx",
@@ -252,13 +229,12 @@ def gptj(fields: Fields) -> Architecture:
         (dense(plain(hidden, fields.size("n_inner", 4 * hidden))),),
         layer_norm("layer", hidden),
     )
-    return assemble(
+    return _stack(
         fields,
-        layers=[layer] * fields.layers(fields.first("n_layer", "num_hidden_layers")),
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
-        final=layer_norm("final", hidden),
+        layer,
+        hidden,
+        count=LAYERS,
+        tied=False,
         head_bias=True,
         trained_length=length,
     )
@@ -266,10 +242,9 @@ def gptj(fields: Fields) -> Architecture:
 
 def gpt_neo(fields: Fields) -> Architecture:
     """GPT-Neo: GPT-2's layer, a bias only on the output of attention, windows in turn."""
-    hidden = fields.size("hidden_size")
-    name = fields.first("num_heads", "num_attention_heads")
-    heads = fields.size(name)
-    width = fields.divides(name, heads, hidden, "hidden_size")
+    hidden, heads, width = _heads(
+        fields, ("hidden_size",), ("num_heads", "num_attention_heads")
+    )
     count = fields.layers(fields.first("num_layers", "num_hidden_layers"))
     window = fields.size("window_size", 256)
     kinds = fields.items("attention_layers")
@@ -299,10 +274,7 @@ def gpt_neo(fields: Fields) -> Architecture:
     ):
         raise fields.refuse("attention_types", f"global or local for each of {count} layers")
     fields.skip(
-        "summary_type",
-        "summary_use_proj",
-        "summary_proj_to_labels",
-        "summary_activation",
+        *SUMMARY,
         "resid_dropout",
         "embed_dropout",
     )
@@ -321,7 +293,7 @@ def gpt_neo(fields: Fields) -> Architecture:
                 ),
             ),
             (dense(plain(hidden, fields.size("intermediate_size", 4 * hidden))),),
-            two_norms(hidden),
+            layer_norms(hidden),
         )
         for kind in kinds
     ]
@@ -338,8 +310,7 @@ def gpt_neo(fields: Fields) -> Architecture:
 
 def mpt(fields: Fields) -> Architecture:
     """MPT: ALiBi, no biases at all, norms without bias."""
-    hidden, heads = fields.size("d_model"), fields.size("n_heads")
-    width = fields.divides("n_heads", heads, hidden, "d_model")
+    hidden, heads, width = _heads(fields, ("d_model",), ("n_heads",))
     fields.only("no_bias", True)
     ratio = fields.size("expansion_ratio", 4)
     options = fields.nested("attn_config")
@@ -361,14 +332,13 @@ def mpt(fields: Fields) -> Architecture:
     layer = Layer(
         (attention(hidden, heads, heads, width),),
         (dense(plain(hidden, ratio * hidden, False)),),
-        two_norms(hidden, False),
+        layer_norms(hidden, False),
     )
-    return assemble(
+    return _stack(
         fields,
-        layers=[layer] * fields.layers("n_layers"),
-        hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
-        final=layer_norm("final", hidden, False),
+        layer,
+        hidden,
+        count=("n_layers",),
+        shift=False,
         trained_length="max_seq_len",
     )
