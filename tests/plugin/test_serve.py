@@ -100,9 +100,14 @@ def test_every_edit_shows_and_faults_come_and_go(book):
         until(page, "And the answer is 4200")
         (book.docs / "sources.yml").write_text(SOURCES.replace("value: 8", "value: 16"))  # a source
         until(page, "of 16 heads")
+        book.write(index=PAGE.replace("sources:", "title: Under a new name\nsources:"))  # front matter
+        until(page, "Under a new name")
+        book.write(index=PAGE.replace("sources: [paper]", "title: Nothing listed"))  # and what it no longer lists
+        text = until(page, "This page cannot be published", gone="Under a new name")
+        assert "Line 13" in text and "paper" in text
         book.write(index=PAGE.replace("answer()", "nonsense()"))  # a block that raises
-        text = until(page, "This page cannot be published")
-        assert "Line 10" in text and "NameError" in text
+        text = until(page, "NameError")
+        assert "Line 10" in text and "This page cannot be published" in text and "paper" not in text
         book.write(index=PAGE + "\nSeventeen is 17.\n")  # a numeral in prose
         text = until(page, "the numeral 17")
         assert "NameError" not in text
