@@ -129,6 +129,13 @@ class TestMask:
         assert text.count("fill: var(--ac-warn") == 1
         assert text.count("stroke: var(--ac-warn") == 2
 
+    def test_each_row_and_column_has_its_number_at_its_middle(self):
+        figure = draw_mask(np.ones((4, 8), bool))
+        [ax] = figure.axes
+        assert list(ax.get_yticks()) == [0.5, 1.5, 2.5, 3.5] and list(ax.get_xticks()) == [n + 0.5 for n in range(8)]
+        assert [label.get_text() for label in ax.get_yticklabels()] == list("0123")
+        assert figure.get_size_inches() == pytest.approx([0.9 + 8 * 0.28, 0.9 + 4 * 0.28])
+
     def test_side_by_side_each_has_room(self):
         """A cell is no smaller beside a second mask than alone, and text of eleven points fits over it."""
         one, two = (draw_masks(dict.fromkeys(names, np.ones((4, 8), bool))) for names in (("a",), ("a", "b")))

@@ -78,6 +78,14 @@ def test_bytes(name, context, options, expected):
     assert cache(MODELS[name], context, **options).bytes == expected
 
 
+@pytest.mark.parametrize("name", [n for n, m in MODELS.items() if any(hasattr(x, "kernel") for y in m.layers for x in y.mixers)])
+def test_past_inputs_of_a_convolution_are_what_the_cache_keeps(name):
+    """Kernel minus one inputs of each recurrent layer, whatever else the model keeps."""
+    mixers = [mixer for layer in MODELS[name].layers for mixer in layer.mixers if hasattr(mixer, "kernel")]
+    terms = [term for term in cache(MODELS[name], 1000).terms if term.kind == "convolution_inputs"]
+    assert sum(mixer.past_inputs for mixer in mixers) == sum(term.fixed_scalars for term in terms)
+
+
 def test_without_a_source_there_is_nothing_of_one():
     model = bundled("t5-small")
     assert cache(model, 100) == cache(model, 100, source_length=0) != cache(model, 100, source_length=1)

@@ -230,6 +230,16 @@ def test_layers_without_a_pattern_are_told_up_to_a_dozen_lines(run, tmp_path):
     assert sum(counts) + rest == len(layers) and rest > 0
 
 
+def test_ranks_beyond_the_heads_copy_them(run):
+    notes = {n: json.loads(run("ledger", "Meta-Llama-3.1-8B", "--ranks", n, "--json")[1])["notes"] for n in (1, 8, 16)}
+    assert not any("rank" in note for note in notes[1])
+    assert "the cache is one rank's of 8" in notes[8]
+    assert any(
+        note.startswith("the cache is one rank's of 16; with fewer key/value heads than that (8), heads are copied")
+        for note in notes[16]
+    )
+
+
 def test_a_sweep_and_both_ways_of_counting_as_lines(run):
     out = run("ledger", "gpt-oss-120b", "--context", "4096,8192", "--dtype", "fp8", "--flops", "torchtitan")[1]
     told = "Cache of 8,192 tokens, batch 1"

@@ -64,6 +64,8 @@ def test_what_repeats_is_told_by_its_shortest_unit():
         ("abababab", [(4, [(1, "a"), (1, "b")])]),
         ("aabaabaab", [(3, [(2, "a"), (1, "b")])]),
         ("aaab", [(3, [(1, "a")]), (1, [(1, "b")])]),
+        ("abbb", [(1, [(1, "a")]), (3, [(1, "b")])]),
+        ("cabab", [(1, [(1, "c")]), (2, [(1, "a"), (1, "b")])]),
         ("abcab", [(1, [(1, "a")]), (1, [(1, "b")]), (1, [(1, "c")]), (1, [(1, "a")]), (1, [(1, "b")])]),
     ):
         assert repeats(list(words)) == told
