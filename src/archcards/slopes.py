@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import cases
-from .adapter import Bound, ConformError
+from .adapter import ConformError
+from .binding import Bound
 from .cases import Case, Published
 from .cases.numbers import numbers
 from .difference import difference

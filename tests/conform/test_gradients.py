@@ -1,12 +1,19 @@
 """Gradients of a reader's function, against the published ones."""
 
+import io
 import math
+import os
+import subprocess
+import sys
+import zipfile
 
 import numpy as np
 import pytest
 
 from archcards import cases
+from archcards.checkout import find_checkout
 from archcards.conform import ConformError, conform
+from archcards.plugin.downloads import wheel
 
 
 def norm(x, weight=None, eps=1e-6):
@@ -207,3 +214,16 @@ def test_narrow_gradients_have_bounds(dtype):
         return write_back(g, **given, damped=False)
 
     assert not conform("delta_write", write, backward=wrong, dtype=dtype, **IN_ORDER)
+
+
+def test_the_wheel_has_the_published_gradients(tmp_path):
+    """Where the package is installed without its checkout, gradients are compared all the same."""
+    _, content = wheel(find_checkout())
+    zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path)
+    program = (
+        "from archcards import cases; norm = cases.of('rms_norm');"
+        "print(cases.__file__, *cases.gradients(norm, norm.cases[1])['output'])"
+    )
+    surroundings = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [str(tmp_path / "archcards" / "cases" / "__init__.py"), "weight", "x"]
