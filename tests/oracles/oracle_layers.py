@@ -70,6 +70,8 @@ def test_qwen(logits, k, renormalise=True):
 
 @oracle("route_sigmoid", PLACE.format("deepseek_v3") + "DeepseekV3TopkRouter", TRANSFORMERS)
 def test_deepseek_v3(logits, k, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0):
+    if logits.shape[-1] < 2 * groups:
+        raise NotImplementedError("it adds up the best two experts of a group")
     made = router(
         DeepseekV3TopkRouter, logits, k, routed_scaling_factor=scale, n_group=groups,
         topk_group=kept_groups, norm_topk_prob=renormalise,
