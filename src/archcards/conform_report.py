@@ -85,8 +85,8 @@ class Report:
     def __str__(self):
         return "\n".join(_screen(self))
 
+    # What an assertion that fails shows.
     def __repr__(self):
-        """In one line what an assertion that fails should show: the verdict."""
         return f"<{_called(self)}: {_says(self)}>"
 
 

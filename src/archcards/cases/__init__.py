@@ -22,8 +22,8 @@ import pkgutil
 
 from ._registry import Case, Published, mechanisms, of
 from .bounds import EPSILON, SAFETY, error_bounds
+from .derivatives import gradient_bounds, gradients, weights
 from .files import VERSION, write
-from .gradients import gradient_bounds, gradients, weights
 
 # A module of cases registers them when it is imported.
 for _module in pkgutil.iter_modules(__path__):
