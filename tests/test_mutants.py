@@ -125,12 +125,14 @@ def test_the_report_counts_by_room_module_and_chapter_and_corrects_itself(mutant
     )
     report = mutants.summary([(one, noticed), (two, missed), (three, unread)], 99, 7, {})
     assert (report["killed"], report["mutants"], report["first"]["killed"]) == (1, 3, 1)
-    assert report["rooms"]["mechanisms"]["mutants"] == 3 and report["rooms"]["ledger"]["mutants"] == 0
+    assert report["rooms"]["mechanisms"]["mutants"] == 3 and report["modules"]["mechanisms/masks"]["killed"] == 1 and report["rooms"]["ledger"]["mutants"] == 0
     assert report["chapters"] == {"docs/a/b.md": {"mutants": 2, "killed": 1}}
     assert report["survivors"] == [two.name, three.name] and report["not_executed"] == [three.name]
     later = mutants._corrected(report, [(two, noticed)], {three.name: "a seed"})
     assert (later["killed"], later["mutants"], later["first"]["killed"]) == (2, 2, 1)
-    assert later["rooms"]["mechanisms"]["killed"] == 2 and later["survivors"] == later["not_executed"] == []
+    room = later["rooms"]["mechanisms"]
+    assert (room["killed"], room["mutants"]) == (2, 2) and room["first"]["mutants"] == 3
+    assert later["survivors"] == later["not_executed"] == []
     assert later["equivalent"] == {three.name: "a seed"}
 
 

@@ -289,10 +289,13 @@ def summary(
         by_module[mutant.module].append(bool(found))
         for chapter, seen in found.chapters.items():
             by_chapter[chapter].append(seen)
-    modules = {name: _score(sum(found), len(found)) | {"digest": digest(name)} for name, found in sorted(by_module.items())}
-    whole = _score(sum(map(bool, (found for _, found in results))), len(results))
+    by_room = {
+        room: [one for name, found in by_module.items() if name.startswith(f"{room}/") for one in found] for room in ROOMS
+    }
     return {
-        "seed": seed, "of": everything, **whole, "first": whole, "rooms": _rooms(modules), "modules": modules,
+        "seed": seed, "of": everything, **_score([bool(found) for _, found in results]),
+        "rooms": {room: _score(found) for room, found in by_room.items()},
+        "modules": {name: _score(found) | {"digest": digest(name)} for name, found in sorted(by_module.items())},
         "chapters": {name: {"mutants": len(found), "killed": sum(found)} for name, found in sorted(by_chapter.items())},
         "survivors": sorted(mutant.name for mutant, found in results if not found),
         "not_executed": sorted(mutant.name for mutant, found in results if not found.reached),
@@ -301,29 +304,29 @@ def summary(
 
 
 def _corrected(last: dict, results: list[tuple[Mutant, Noticed]], equivalent: dict[str, str]) -> dict[str, Any]:
-    """Last time's report, with the survivors that are noticed now, and without those that change nothing."""
+    """Last time's report, with the survivors that are noticed now, and without those that change nothing.
+
+    The first scores and their intervals stay: a test that was written for a mutant says nothing of the others.
+    """
     noticed = {mutant.name for mutant, found in results if found}
     for name in last["survivors"]:
-        for one in (last, last["modules"][name.split(":")[0]]):
-            one |= _score(one["killed"] + (name in noticed), one["mutants"] - (name in equivalent))
+        module = name.split(":")[0]
+        for one in (last, last["rooms"][module.split("/")[0]], last["modules"][module]):
+            one["killed"] += name in noticed
+            one["mutants"] -= name in equivalent
     left = {
         key: [name for name in last[key] if name not in noticed and name not in equivalent]
         for key in ("survivors", "not_executed")
     }
-    set_aside = dict(sorted((last["equivalent"] | equivalent).items()))
-    return last | left | {"rooms": _rooms(last["modules"]), "equivalent": set_aside}
+    return last | left | {"equivalent": dict(sorted((last["equivalent"] | equivalent).items()))}
 
 
-def _rooms(modules: dict[str, dict]) -> dict[str, dict]:
-    return {
-        room: _score(*(sum(one[key] for name, one in modules.items() if name.startswith(f"{room}/")) for key in ("killed", "mutants")))
-        for room in ROOMS
-    }  # fmt: skip
-
-
-def _score(killed: int, total: int) -> dict[str, Any]:
+def _score(noticed: list[bool]) -> dict[str, Any]:
+    """How many are noticed: now, and at first, with the interval."""
+    killed, total = sum(noticed), len(noticed)
     low, high = wilson(killed, total) if total else (0.0, 1.0)
-    return {"mutants": total, "killed": killed, "interval": [round(low, 3), round(high, 3)]}
+    counts = {"mutants": total, "killed": killed}
+    return counts | {"first": counts | {"interval": [round(low, 3), round(high, 3)]}}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from typing import Any
 
 __all__ = ["mutants_index"]
 
+SCORES = ("Noticed at first", "95 % interval", "Noticed now")
+
 
 def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> str:
     """The result in `results/mutants.json`, or nothing; `link` gives the address and title of a page under `docs`."""
@@ -19,11 +21,11 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
         return ""
     found = json.loads(file.read_text("utf-8"))
     rooms = "".join(
-        f'<tr><th scope="row"><code>archcards.{escape(name)}</code></th><td>{_score(one)}</td><td>{_interval(one)}</td></tr>'
+        f'<tr><th scope="row"><code>archcards.{escape(name)}</code></th>{_scores(one)}</tr>'
         for name, one in found["rooms"].items()
     )
     modules = "".join(
-        f'<tr><th scope="row"><code>{escape(name)}</code></th><td>{_score(one)}</td><td>{_interval(one)}</td>'
+        f'<tr><th scope="row"><code>{escape(name)}</code></th>{_scores(one)}'
         f"<td>{'as it is now' if _unchanged(root, name, one) else 'an earlier state'}</td></tr>"
         for name, one in found["modules"].items()
     )
@@ -38,9 +40,9 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
         f"seed, in proportion to each module’s share.{equivalent} Tests or chapters noticed {first['killed']} at first: "
         f"with 95 % confidence, {_interval(first)} of all. The survivors led to better tests, and {found['killed']} of "
         f"{found['mutants']} are noticed now; since those tests were written for them, that says nothing of the rest.</p>"
-        + _table("Rooms, as they are noticed now", ("Room", "Noticed", "95 % interval"), rooms)
+        + _table("Rooms", ("Room", *SCORES), rooms)
         + '<details class="ac-evidence" data-search-exclude><summary>By module and by chapter, and what survives</summary>'
-        + _table("Modules", ("Module", "Noticed", "95 % interval", "Code"), modules)
+        + _table("Modules", ("Module", *SCORES, "Code"), modules)
         + _table("Chapters: mutants of the mechanisms and the ledger that their blocks execute, noticed by their own checks",
                  ("Chapter", "Noticed"), chapters)
         + _listed("Not noticed", {name: "" for name in found["survivors"]})
@@ -61,6 +63,10 @@ def _listed(title: str, mutants: Mapping[str, str]) -> str:
 def _linked(path: str, link: Callable[[str], tuple[str, str] | None]) -> str:
     found = link(path.removeprefix("docs/"))
     return f'<a href="{escape(found[0])}">{escape(found[1])}</a>' if found else f"<code>{escape(path)}</code>"
+
+
+def _scores(one: Mapping[str, Any]) -> str:
+    return f"<td>{_score(one['first'])}</td><td>{_interval(one['first'])}</td><td>{_score(one)}</td>"
 
 
 def _score(one: Mapping[str, Any]) -> str:
