@@ -270,7 +270,7 @@ def test_without_scripts_tables_stand_and_widgets_say_what_they_lack(still, addr
 
 
 def test_without_scripts_the_index_by_symptom_leads_on(still, address):
-    still.goto(address)
+    still.goto(f"{address}attention/masks/")
     still.get_by_role("link", name="By symptom").first.click()
     still.get_by_role("row", name="One chunk is right, two are not").get_by_role("link").last.click()
     expect(still).to_have_url(re.compile("attention/chunked-prefill/#what-goes-wrong$"))
