@@ -92,23 +92,26 @@ class Bound:
         """Whether there is something to compare gradients of."""
         return self._adapter.backward is not None or self._adapter.arrays == "torch"
 
+    def asked(self, names: Sequence[str]) -> list[str]:
+        """The arguments among these whose gradients are to be compared."""
+        return [name for name in names if not self._gradients or name in self._gradients]
+
     def gradients(self, case: Case, weights: Mapping, names: Sequence[str]) -> dict[str, np.ndarray]:
         """The gradient, with respect to arguments, of the sum of results, each times its weights.
 
         Args:
             case: What the function is called with.
             weights: An array for each result that counts.
-            names: The arguments.
+            names: The arguments, as `asked` leaves them.
 
         Raises:
             ConformError: If what comes back does not fit the mechanism.
             NotImplementedError: If the function has no gradients.
         """
-        names = [name for name in names if not self._gradients or name in self._gradients]
         given = self._given(case)
         if self._adapter.backward is not None:
             found = self._backward(case, given, weights)
-            return {name: to_numpy(found[name]) for name in names if found.get(name) is not None}
+            return {n: _numbers(n, to_numpy(found[n])) for n in names if found.get(n) is not None}
         variables = {name: given[name].requires_grad_() for name in names}
         results = self._looped(case, given, self._each)
         results = {name: y for name, y in results.items() if name in weights}
@@ -416,3 +419,12 @@ def _kind(result):
         result.close()  # or it would complain that nobody awaited it
         return "a coroutine: wrap an async function in one that runs it"
     return type(result).__name__
+
+
+def _numbers(name, gradient):
+    """A gradient as an array of numbers."""
+    with contextlib.suppress(ValueError):  # a list whose rows differ in length
+        array = np.asarray(gradient)
+        if array.dtype.kind in "fiub":
+            return array
+    raise ConformError(f"backward must return an array of numbers for {name}, got {_kind(gradient)}")

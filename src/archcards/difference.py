@@ -45,5 +45,14 @@ def difference(
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     at = f"{name}[{', '.join(map(str, place))}]" if place else name
     words = ", ".join(f"{axis} {i}" for axis, i in zip(axes, place, strict=False))
-    values = f"is {found[place]:.6g}, not {wanted[place]:.6g}"
+    values = f"is {_told_apart(found[place], wanted[place])}"
     return float(off.max()), f"{at}{f' ({words})' if words else ''} {values}"
+
+
+def _told_apart(found: float, wanted: float) -> str:
+    """Two numbers in as few digits as show that they differ, from six on."""
+    for digits in range(6, 18):
+        one, other = f"{found:.{digits}g}", f"{wanted:.{digits}g}"
+        if one != other:
+            break
+    return f"{one}, not {other}"

@@ -67,11 +67,16 @@ def compared(
         return (), ""
     if agreed is not None and dtype != "float64":
         return (), "with conventions they are compared in float64 alone"
-    slopes, found_by_name, reason = [], {}, f"none are published for {published.mechanism}"
+    slopes, missing, found_by_name = [], [], {}
+    reason = f"none are published for {published.mechanism}"
     for case, results in trials:
         known = cases.gradients(published, case)
         names = sorted({name for by_argument in known.values() for name in by_argument})
         if not names or not results:
+            continue
+        names = bound.asked(names)
+        if not names:
+            reason = "of what is to be compared, none are published"
             continue
         weights = {n: w for n, w in cases.weights(published, case).items() if n in results}
         if agreed is not None:  # a convention may be one of shape
@@ -87,6 +92,11 @@ def compared(
             where = f"computing them raises {raised(error)}"
             slopes.append(Slope(case.name, "", False, np.inf, 0.0, where))
             continue
+        for name in names:
+            if name not in found:
+                nothing = agreed is None and not _wanted(case, known, weights, name).any()
+                where = "" if nothing else f"the gradient of {name} is missing"
+                missing.append(Slope(case.name, name, nothing, 0.0 if nothing else np.inf, 0.0, where))
         for name, gradient in found.items():
             if agreed is None or gradient.shape != case.arguments[name].shape:
                 one = _published_slope(published, case, dtype, known, weights, name, gradient)
@@ -94,10 +104,18 @@ def compared(
             else:
                 one = _directed_slope(published, case, agreed, weights, name, gradient)
             slopes.append(one)
+    returned = {slope.argument for slope in slopes}
+    never = sorted({slope.argument for slope in missing} - returned)
+    if missing and not slopes:
+        raise ConformError(f"backward must return the gradient of {' or '.join(never)}, got none")
+    # What it returns in one case it owes in all.
+    slopes += [slope for slope in missing if slope.argument in returned]
     unequal = {slope.argument for slope in slopes if not slope.equal}
     instead = {n: _instead(published, n, every) for n, every in found_by_name.items() if n in unequal}
     slopes = [s if s.equal else replace(s, instead=instead.get(s.argument, "")) for s in slopes]
-    return tuple(slopes), "" if slopes else reason
+    if never:
+        reason = f"backward does not return those of {', '.join(never)}"
+    return tuple(slopes), reason if never or not slopes else ""
 
 
 def _wanted(case, known, weights, name):
@@ -168,7 +186,8 @@ def _mistakes(name, every, gradient, wanted) -> Iterator[tuple[str, Callable, Ca
     largest = max(every, key=lambda one: np.abs(wanted(*one)).max(initial=0.0))
     at = np.abs(wanted(*largest)).argmax()
     factor = gradient(*largest).flat[at] / (wanted(*largest).flat[at] or 1.0)
-    yield f"the published one times {factor:.4g}", gradient, lambda *one: factor * wanted(*one)
+    if np.isfinite(factor):
+        yield f"the published one times {factor:.4g}", gradient, lambda *one: factor * wanted(*one)
     case, _, weights, _ = largest
     for result in weights if len(weights) > 1 else ():
         yield (

@@ -9,6 +9,8 @@ import pytest
 
 from archcards import cases, controls
 from archcards.conform import Adapter, ConformError, conform
+from archcards.difference import difference
+from archcards.mechanisms import linear_attention
 
 SCALED = "query scaled by 1/sqrt(d)"
 ALL = [(m, name) for m in cases.MECHANISMS if m in controls.MECHANISMS for name in controls.of(m)]
@@ -43,7 +45,7 @@ def test_a_convention_and_a_mistake_are_recognised_together(outer, inner):
 
 
 def delta(late_decay=False, scaled=False, sign=1, early=False, beta_power=1, transposed=False):
-    def rule(query, key, value, beta, log_decay=None, scale=1.0, state=None):
+    def rule(query, key, value, beta, log_decay=None, scale=None, state=None):
         *lead, time, width = query.shape
         S = np.zeros((*lead, width, value.shape[-1])) if state is None else np.array(state)
         S = S.swapaxes(-1, -2) if transposed and state is not None else S
@@ -58,7 +60,8 @@ def delta(late_decay=False, scaled=False, sign=1, early=False, beta_power=1, tra
             new = decayed + sign * b * k[..., None] * error[..., None, :]
             output.append(np.einsum("...k,...kv->...v", q, S if early else new))
             S = new
-        factor = scale / math.sqrt(width) if scaled else scale
+        factor = 1 / math.sqrt(width) if scaled else 1.0
+        factor = factor if scale is None else scale
         return factor * np.stack(output, -2), S.swapaxes(-1, -2) if transposed else S
 
     return rule
@@ -193,6 +196,19 @@ def test_a_scaled_copy_matches_once_the_convention_is_agreed():
     assert conform("delta_rule", delta(scaled=True), follows=SCALED)
     report = conform("delta_rule", delta(scaled=True, late_decay=True), follows=[SCALED])
     assert report.diagnosis == (("decay after the read",),)
+
+
+def test_a_default_scale_that_gives_way_is_the_convention():
+    """As in flash-linear-attention, whose scale is d^(−1/2) unless another is given."""
+
+    report = conform("delta_rule", delta(scaled=True), follows=SCALED)
+    assert report and "scale given" in {outcome.case for outcome in report.outcomes}
+
+    def read(query, key, value, scale=None, state=None, **options):
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        return linear_attention(query, key, value, scale=scale, state=state, **options)
+
+    assert conform("linear_attention", read).diagnosis[0] == (SCALED,)
 
 
 def test_an_assertion_that_fails_shows_the_verdict():
@@ -376,3 +392,8 @@ def test_all_pairs_of_a_small_mechanism_are_told_apart_or_listed_as_ties():
         report = conform("gated_write", controls.both(known[one], known[two]))
         found = [set(names) for names in report.diagnosis]
         assert report.matches or {one, two} in found or any(len(f) == 1 for f in found)
+
+
+def test_numbers_that_differ_are_printed_so():
+    _, where = difference("output", np.array([1.0000000001]), np.array([1.0]), 1e-12)
+    assert where == "output[0] is 1.0000000001, not 1"

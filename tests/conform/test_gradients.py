@@ -57,6 +57,44 @@ def test_a_right_backward_matches():
     assert conform("rms_norm", norm, backward=norm_back)
 
 
+def test_a_backward_that_returns_nothing_is_no_match():
+    with pytest.raises(ConformError, match="must return the gradient of weight or x, got none"):
+        conform("rms_norm", norm, backward=lambda g, **given: {"x": None})
+
+
+def test_a_gradient_that_is_never_returned_is_named():
+    report = conform("rms_norm", norm, backward=lambda g, **given: {"x": norm_back(g, **given)["x"]})
+    assert report and "gradients not compared: backward does not return those of weight" in str(report)
+    report = conform(
+        "rms_norm", norm, backward=lambda g, **given: {"x": 2 * norm_back(g, **given)["x"]}
+    )
+    assert not report
+
+
+def test_a_gradient_that_is_missing_in_some_cases_is_wrong_there():
+    def backward(g, **given):
+        return norm_back(g, **given) if given.get("weight") is None else {}
+
+    report = conform("rms_norm", norm, backward=backward)
+    wrong = [slope for slope in report.gradients if not slope.equal]
+    assert [slope.where for slope in wrong] == ["the gradient of x is missing"]
+    assert "the gradient of x is missing" in str(report)
+
+
+@pytest.mark.parametrize("gradient", ["text", [[1.0], [1.0, 2.0]], object()])
+def test_a_gradient_that_is_no_array_is_refused_in_one_line(gradient):
+    with pytest.raises(ConformError, match="must return an array of numbers for x, got ") as refused:
+        conform("rms_norm", norm, backward=lambda g, **given: {"x": gradient})
+    assert "\n" not in str(refused.value)
+
+
+def test_a_gradient_of_no_numbers_is_no_multiple():
+    report = conform(
+        "rms_norm", norm, backward=lambda g, **given: {"x": np.nan * norm_back(g, **given)["x"]}
+    )
+    assert "is nan, not" in str(report) and "times nan" not in str(report)
+
+
 def test_without_a_backward_nothing_is_said():
     report = conform("delta_write", write)
     assert report.gradients == () and "gradient" not in str(report)

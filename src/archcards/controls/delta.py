@@ -213,12 +213,12 @@ def gated_write_by_the_exponential(state, key, value, beta, decay):
 
 
 @convention("delta_rule", "query scaled by 1/sqrt(d)")
-def delta_rule_scaled(query, key, value, beta, *, scale=1.0, **options):
-    """Scale the query as softmax attention does.
+def delta_rule_scaled(query, key, value, beta, *, scale=None, **options):
+    """Scale the query as softmax attention does, unless a scale is given.
 
     Seen in: flash-linear-attention, whose `scale` is d^(−1/2) unless given; the papers have none.
     """
-    scale = scale / np.sqrt(np.shape(query)[-1])
+    scale = 1 / np.sqrt(np.shape(query)[-1]) if scale is None else scale
     return delta_rule(query, key, value, beta, scale=scale, **options)
 
 

@@ -76,12 +76,12 @@ def _write_and_read(memory, key, value, beta, decay):
 
 
 @convention("linear_attention", "query scaled by 1/sqrt(d)")
-def linear_attention_scaled(query, key, value, *, scale=1.0, **options):
-    """Scale the query as softmax attention does; with a normaliser nothing changes.
+def linear_attention_scaled(query, key, value, *, scale=None, **options):
+    """Scale the query as softmax attention does, unless a scale is given; a normaliser hides it.
 
     Seen in: flash-linear-attention, whose `scale` is d^(−1/2) unless given; the papers have none.
     """
-    scale = scale / np.sqrt(np.shape(query)[-1])
+    scale = 1 / np.sqrt(np.shape(query)[-1]) if scale is None else scale
     return linear_attention(query, key, value, scale=scale, **options)
 
 
