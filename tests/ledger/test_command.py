@@ -240,6 +240,38 @@ def test_ranks_beyond_the_heads_copy_them(run):
     )
 
 
+def told(run, *arguments):
+    """What the command says, unwrapped; and the notes of its JSON."""
+    table = " ".join(run("ledger", *arguments)[1].split())
+    return table, json.loads(run("ledger", *arguments, "--json")[1])["notes"]
+
+
+def test_ranks_that_split_no_heads_are_told(run):
+    expected = "64 ranks do not divide the 32 query heads evenly, as most engines ask"
+    table, remarks = told(run, "Meta-Llama-3.1-8B", "--ranks", "64")
+    assert expected in table and expected in remarks
+    assert "do not divide" not in told(run, "Meta-Llama-3.1-8B", "--ranks", "32")[0]
+
+
+def test_what_fits_is_told_to_be_the_cache_alone(run):
+    expected = "what fits in the memory is the cache alone: the weights need room of their own"
+    table, remarks = told(run, "gpt2", "--memory", "1GB")
+    assert expected in table and expected in remarks
+    assert expected not in told(run, "gpt2")[1]
+
+
+def test_options_about_a_cache_that_is_not_there(run):
+    table, remarks = told(run, "bert", "--memory", "1GB", "--ranks", "2", "--batch", "1,2")
+    assert "nothing is cached, so the memory limits neither context nor batch" in remarks
+    assert "Cache of" not in table and "one rank" not in table
+
+
+def test_a_source_without_an_encoder_is_told(run):
+    expected = "source length 7: this model has no encoder, so it counts for nothing"
+    assert expected in told(run, "gpt2", "--source-length", "7")[1]
+    assert expected not in told(run, "t5-small", "--source-length", "7")[1]
+
+
 def test_a_sweep_and_both_ways_of_counting_as_lines(run):
     out = run("ledger", "gpt-oss-120b", "--context", "4096,8192", "--dtype", "fp8", "--flops", "torchtitan")[1]
     told = "Cache of 8,192 tokens, batch 1"

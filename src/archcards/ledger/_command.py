@@ -289,6 +289,12 @@ def ledger(given) -> int:
             "largest_context": largest_context(architecture, memory, batches[0], **more),
             "largest_batch": largest_batch(architecture, memory, contexts[0], **more),
         }
+    if memory is not None:
+        remarks.append(
+            "what fits in the memory is the cache alone: the weights need room of their own"
+            if fits
+            else "nothing is cached, so the memory limits neither context nor batch"
+        )
     if given.json:
         record = {
             "model": name,
@@ -330,7 +336,7 @@ def ledger(given) -> int:
     ]
     if architecture.decodes:
         lines += [*_cache_lines(kept, given.dtype, given.state_dtype or given.dtype), ""]
-    if len(sweep) > 1:
+    if len(sweep) > 1 and architecture.decodes:
         lines += [
             _line(f"Cache of {one.context:,} tokens, batch {one.batch:,}", _both(one.bytes))
             for one in sweep[1:]

@@ -235,7 +235,13 @@ def notes(
         found.append("the FLOPs of all tokens include the output head at every position")
     if reserve == "full":
         found.append("reserved: every layer holds the whole context, windows too")
-    if kept.ranks > 1:
+    if kept.ranks > 1 and architecture.decodes:
+        queries = {m.heads for m in mixers if isinstance(m, (Attention, LatentAttention))}
+        found += [
+            f"{kept.ranks} ranks do not divide the {number} query heads evenly, as most engines ask"
+            for number in sorted(queries)
+            if number % kept.ranks
+        ]
         heads = {m.kv_heads for m in mixers if isinstance(m, Attention) and m.cached}
         repeated = [h for h in heads if h < kept.ranks]
         found.append(
@@ -249,6 +255,10 @@ def notes(
     if architecture.encoder and not kept.source_length:
         found.append(
             "source length 0: the encoder's FLOPs and the cross-attention cache are left out"
+        )
+    if kept.source_length and not architecture.encoder:
+        found.append(
+            f"source length {kept.source_length}: this model has no encoder, so it counts for nothing"
         )
     if not architecture.decodes:
         found.append(
