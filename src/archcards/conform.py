@@ -72,13 +72,21 @@ def conform(
     except TypeError as error:
         known = ", ".join(Adapter.__dataclass_fields__)
         raise ConformError(f"options must be among {known}: {error}") from None
-    bound = Bound(adapter, function, published)
     follows = (follows,) if isinstance(follows, str) else follows
     if not isinstance(follows, list | tuple) or not all(isinstance(name, str) for name in follows):
         raise ConformError(f"follows must be names of controls, got {follows!r}")
     follows = tuple(dict.fromkeys(follows))
-    agreed = _agreed(published, follows)
+    report = _compared(published, function, adapter, follows)
+    if not report.matches and not report.diagnosis:
+        report = _otherwise(report, published, function, adapter)
+    _refuse_wrong_shapes(report)
+    return report
 
+
+def _compared(published, function, adapter, follows) -> Report:
+    """The report for what the adapter declares."""
+    bound = Bound(adapter, function, published)
+    ways = _agreed(published, follows)
     trials, skipped = [], []
     for case in sorted(published.cases, key=lambda case: case.size):
         reason = bound.unfit(case)
@@ -86,17 +94,22 @@ def conform(
             skipped.append((case.name, reason))
             continue
         try:
-            trials.append(_Trial.of(published, case, bound, agreed, adapter.dtype))
+            trials.append(_Trial.of(published, case, bound, ways[0], adapter.dtype))
         except NotImplementedError as error:
             skipped.append((case.name, str(error) or "it is not implemented"))
     if not trials:
         raise ConformError(
-            f"no case of {mechanism} can be run: {skipped[0][1]} (case {skipped[0][0]!r})"
+            f"no case of {published.mechanism} can be run: {skipped[0][1]} (case {skipped[0][0]!r})"
         )
     _refuse_what_never_ran(published, trials)
+    agreed = ways[0]
+    for way in ways[1:]:
+        again = [trial.against(way) for trial in trials]
+        if all(trial.outcome.equal for trial in again):
+            agreed, trials = way, again
 
     report = Report(
-        mechanism=mechanism,
+        mechanism=published.mechanism,
         function=getattr(function, "__qualname__", type(function).__name__),
         dtype=adapter.dtype,
         follows=follows,
@@ -111,21 +124,27 @@ def conform(
         found = [(trial.case, trial.found) for trial in trials]
         slopes, reason = compared(published, found, bound, adapter.dtype, agreed if follows else None)
         return replace(report, gradients=slopes, without_gradients=reason)
-    report = _diagnosed(report, published, trials, follows)
-    if not report.diagnosis and not adapter.axes:
-        report = replace(report, otherwise=_with_heads_after_time(report, function, adapter))
-    _refuse_wrong_shapes(report)
+    return _diagnosed(report, published, trials, follows)
+
+
+_HEADS = ({"axes": "batch time head"}, 'heads come after time: axes "batch time head"')
+_NARROW = ({"dtype": "float32"}, 'it computes in float32: dtype "float32"')
+
+
+def _otherwise(report, published, function, adapter):
+    """With the report for another declaration that is likely, if that says more."""
+    likely = [_HEADS] if not adapter.axes else []
+    likely += [_NARROW] if adapter.dtype == "float64" else []
+    if len(likely) > 1:
+        likely.append((_HEADS[0] | _NARROW[0], f"{_HEADS[1]}; and {_NARROW[1]}"))
+    for options, words in likely:
+        try:
+            other = _compared(published, function, replace(adapter, **options), report.follows)
+        except ConformError:  # no such axes, or results that do not have them
+            continue
+        if other.matches or other.diagnosis:
+            return replace(report, otherwise=other, otherwise_if=words)
     return report
-
-
-def _with_heads_after_time(report, function, adapter):
-    """The report for the other common order of axes, if it says more."""
-    swapped = replace(adapter, axes="batch time head")
-    try:
-        other = conform(report.mechanism, function, follows=report.follows, adapter=swapped)
-    except ConformError:  # no such axes, or results that do not have them
-        return None
-    return other if other.matches or other.diagnosis else None
 
 
 def _published(mechanism) -> Published:
@@ -137,7 +156,7 @@ def _published(mechanism) -> Published:
 
 
 def _agreed(published, names):
-    """The reference with the conventions that the reader says it follows."""
+    """The reference with the conventions that the reader says it follows: of two, either may wrap the other."""
     known = _controls(published)
     for name in names:
         if name not in known:
@@ -147,9 +166,9 @@ def _agreed(published, names):
     if len(names) > 2:
         raise ConformError(f"follows must name one or two controls, got {len(names)}")
     if not names:
-        return published.reference
-    one = [known[name] for name in names]
-    return one[0] if len(one) == 1 else controls.both(*one)
+        return [published.reference]
+    chain = [known[name] for name in names]
+    return chain if len(chain) == 1 else [controls.both(*chain), controls.both(*chain[::-1])]
 
 
 def _controls(published):
@@ -184,7 +203,11 @@ class _Trial:
             raise ConformError(f"the function must return {published.returns[0]}, got nothing (case {case.name!r})")
         bounds = _bounds(published, case, dtype)
         trial = cls(published, case, found, failed, bounds, None)
-        return replace(trial, outcome=trial._outcome(agreed))
+        return trial.against(agreed)
+
+    def against(self, agreed) -> "_Trial":
+        """The same with its outcome, as compared with the reference and what is agreed on."""
+        return replace(self, outcome=self._outcome(agreed))
 
     def _outcome(self, agreed):
         expected = _run(self.published, agreed, self.case)

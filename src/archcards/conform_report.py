@@ -49,7 +49,9 @@ class Report:
             every case; several where the cases do not tell them apart.
         nearest: Without a diagnosis, the control that agrees in most cases, and in how many.
         tried: Numbers of controls and of pairs.
-        otherwise: What comes out if heads stand after time, where that explains more.
+        otherwise: What comes out if heads stand after time or if it computes in float32, where that
+            explains more.
+        otherwise_if: Which of them, in words.
         gradients: One for each gradient that was compared, which is done where all results are
             equal and PyTorch or the reader computes gradients.
         without_gradients: Why none was compared, where one might have been.
@@ -66,6 +68,7 @@ class Report:
     nearest: tuple[str, int] | None
     tried: tuple[int, int]
     otherwise: "Report | None" = None
+    otherwise_if: str = ""
     gradients: tuple[Slope, ...] = ()
     without_gradients: str = ""
 
@@ -176,7 +179,8 @@ def _verdict(report):
         if report.otherwise is not None:
             other = report.otherwise
             says = f"equals the reference with {_quoted(other.diagnosis[0])}" if other.diagnosis else "matches"
-            yield f'  but {says} if heads come after time: axes "batch time head"'
+            text = f"but {says} if {report.otherwise_if}"
+            yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
         if report.nearest:
             name, count = report.nearest
             yield f"  nearest: {name!r}, which agrees in {count} of {len(report.outcomes)} cases"

@@ -397,3 +397,33 @@ def test_all_pairs_of_a_small_mechanism_are_told_apart_or_listed_as_ties():
 def test_numbers_that_differ_are_printed_so():
     _, where = difference("output", np.array([1.0000000001]), np.array([1.0]), 1e-12)
     assert where == "output[0] is 1.0000000001, not 1"
+
+
+def test_float32_inside_is_noticed():
+    """As in most reference code, which casts to float32 and back."""
+
+    def narrow(function):
+        def inside(*arguments, **options):
+            output, state = function(*(x.astype(np.float32) for x in arguments), **options)
+            return output.astype(np.float32).astype(float), state.astype(np.float32).astype(float)
+
+        return inside
+
+    def rule(query, key, value, beta, log_decay=None, state=None):
+        return narrow(delta())(query, key, value, beta, log_decay=log_decay, state=state)
+
+    def scaled(query, key, value, beta, log_decay=None, state=None):
+        return narrow(delta(scaled=True))(query, key, value, beta, log_decay=log_decay, state=state)
+
+    report = conform("delta_rule", rule)
+    assert not report and 'but matches if it computes in float32: dtype "float32"' in str(report)
+    assert conform("delta_rule", rule, dtype="float32")
+    report = conform("delta_rule", scaled)
+    assert not report and report.otherwise.diagnosis == ((SCALED,),)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_conventions_are_agreed_on_in_any_order(order):
+    both = [SCALED, "decay after the read"][::order]
+    assert conform("delta_rule", delta(scaled=True, late_decay=True), follows=both)
+    assert not conform("delta_rule", delta(scaled=True), follows=both)
