@@ -115,7 +115,7 @@ def _compared(published, function, adapter, follows) -> Report:
         follows=follows,
         outcomes=tuple(trial.outcome for trial in trials),
         skipped=tuple(skipped),
-        compared=tuple(dict.fromkeys(name for trial in trials for name in trial.found or ())),
+        compared=tuple(_results(published, trials)),
         diagnosis=(),
         nearest=None,
         tried=(0, 0),
@@ -125,6 +125,15 @@ def _compared(published, function, adapter, follows) -> Report:
         slopes, reason = compared(published, found, bound, adapter.dtype, agreed if follows else None)
         return replace(report, gradients=slopes, without_gradients=reason)
     return _diagnosed(report, published, trials, follows)
+
+
+def _results(published, trials):
+    """What was compared, and in how many cases where the function left it out of some."""
+    ran = [trial for trial in trials if trial.found]
+    for name in dict.fromkeys(name for trial in ran for name in trial.found):
+        there = sum(name in trial.found for trial in ran)
+        owed = sum(name in published.expected(trial.case) for trial in ran)
+        yield name if there == owed else f"{name} (in {there} of {owed} cases)"
 
 
 _HEADS = ({"axes": "batch time head"}, 'heads come after time: axes "batch time head"')

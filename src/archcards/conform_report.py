@@ -44,7 +44,8 @@ class Report:
         follows: The conventions that were agreed on.
         outcomes: One for each case that was run, the smallest first.
         skipped: The cases that were not run, each with the reason.
-        compared: Names of the results that were compared.
+        compared: Names of the results that were compared, with the number of cases where the
+            function returned one in some alone.
         diagnosis: Names of controls, one or a pair, with which the reference gives the same in
             every case; several where the cases do not tell them apart.
         nearest: Without a diagnosis, the control that agrees in most cases, and in how many.

@@ -427,3 +427,17 @@ def test_two_conventions_are_agreed_on_in_any_order(order):
     both = [SCALED, "decay after the read"][::order]
     assert conform("delta_rule", delta(scaled=True, late_decay=True), follows=both)
     assert not conform("delta_rule", delta(scaled=True), follows=both)
+
+
+def test_a_result_that_is_left_out_of_some_cases_is_told():
+    def rule(query, key, value, beta, log_decay=None, state=None):
+        output, after = delta()(query, key, value, beta, log_decay, state=state)
+        return output, after if state is None else None
+
+    report = conform("delta_rule", rule)
+    ran = {outcome.case for outcome in report.outcomes}
+    given = [case for case in cases.of("delta_rule").cases if case.name in ran]
+    there = sum("state" not in case.arguments for case in given)
+    assert 0 < there < len(ran)
+    assert report.compared == ("output", f"state (in {there} of {len(ran)} cases)")
+    assert report.compared[1] in str(report)
