@@ -206,7 +206,7 @@ class _Trial:
                 raise
             except ConformError as error:
                 raise ConformError(f"{error} (case {case.name!r})") from None
-            except (Exception, SystemExit) as error:  # whatever somebody else's code raises
+            except (Exception, SystemExit, GeneratorExit) as error:  # whatever somebody else's code raises
                 failed = f"raises {raised(error)}"
         if found is not None and not found:
             raise ConformError(f"the function must return {published.returns[0]}, got nothing (case {case.name!r})")

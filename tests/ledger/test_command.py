@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -508,6 +509,20 @@ def test_needs_nothing_but_the_standard_library():
         timeout=60,
     )
     assert found.stdout.strip() == "[]", found.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device that is always full")
+def test_a_full_disk_is_told_in_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "archcards", "ledger", "gpt2"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("archcards: standard output: expected room")
 
 
 def test_imports_only_what_it_needs():
