@@ -138,6 +138,25 @@ def test_matmul_flops_are_two_per_active_weight_that_multiplies():
     assert counted.per_token.attention == 2 * 32 * 32 * 256
 
 
+@pytest.mark.parametrize(
+    ("name", "memory", "pairs"),
+    [
+        # A gated linear unit decays and adds, channel by channel: nothing reads it but the layer itself.
+        ("recurrentgemma-2b", 18 * 2560, 8 * 10 * 2 * 256),
+        # A state space writes each entry and reads it.
+        ("mamba-130m", 2 * 24 * 1536 * 16, 0),
+        ("Mamba-Codestral", 2 * 64 * 128 * 64 * 128, 0),
+        ("Jamba", 2 * 28 * 8192 * 16, 4 * 32 * 2 * 128),
+        ("MiniMax-Text-01", 2 * 70 * 64 * 128 * 128, 10 * 64 * 2 * 128),
+        # The delta rule also reads what it is about to correct.
+        ("Qwen3-Next", 3 * 36 * 32 * 128 * 128, 12 * 16 * 2 * 256),
+        ("Kimi-Linear", 3 * 20 * 32 * 128 * 128, 7 * 32 * (128 + 64 + 128)),
+    ],
+)
+def test_a_step_writes_and_reads_each_memory(name, memory, pairs):
+    assert flops(bundled(name), 1).per_token.attention == 2 * (memory + pairs)
+
+
 def test_grouped_heads_do_not_make_scores_cheaper():
     config = bundled_config("Meta-Llama-3.1-8B")
     wide = read_config({**config, "num_key_value_heads": 32})

@@ -2,11 +2,13 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from archcards.ledger import UnsupportedConfig, bundled, cache, parameters, read_config
+from archcards.ledger.architecture import Attention, Experts
 from archcards.ledger.bundled import bundled_config
 from archcards.ledger.families import READERS
 
@@ -31,6 +33,63 @@ def test_nearly_every_family_is_compared_with_the_library():
         "dbrx",
         "gemma3n",
     } | set(WRAPPERS)
+
+
+# Matrices that take the layer's input, by their names; `... down` and `... up` go to a rank and back.
+TAKE = {"query", "key", "value", "gate", "in", "branch", "beta", "query, key and value", "query, key, value and gate",
+        "beta and decay", "key and value", "index key", "index weights"}  # fmt: skip
+
+
+def network_fits(tensors, hidden):
+    """Up and gate go from the layer's width (or a latent one) to the inner width, and down comes back."""
+    shapes = {tensor.name: tensor.shape for tensor in tensors}
+    if "latent down" in shapes:
+        assert shapes["latent down"] == (shapes["latent up"][1], shapes["latent up"][0])
+        assert shapes["latent up"][0] == hidden
+        hidden = shapes["latent up"][1]
+    inner = shapes["up"][0]
+    assert shapes["up"] == shapes.get("gate", (inner, hidden)) == (inner, hidden)
+    assert shapes["down"] == (hidden, inner)
+
+
+def mixer_fits(mixer, hidden, wide):
+    shapes = {tensor.name: tensor.shape for tensor in mixer.tensors if tensor.role == "matrix"}
+    for name, shape in shapes.items():
+        if name in TAKE:
+            assert shape[-1] == (wide if name in ("query", "key", "value") else hidden), name
+        if name in ("output", "out"):
+            assert shape[0] == hidden
+        if name.endswith(" down"):
+            up = shapes.get(name.replace(" down", " up"))
+            assert shape[-1] in (hidden, wide) and (up is None or up[-1] == shape[0]), name
+    if isinstance(mixer, Attention):
+        assert shapes["output"] == (hidden, mixer.heads * mixer.value_width)
+        assert shapes["query"][0] in (mixer.heads * mixer.key_width, 2 * mixer.heads * mixer.key_width)
+        for name, width in (("key", mixer.key_width), ("value", mixer.value_width)):
+            assert shapes.get(name, (mixer.kv_heads * width,))[0] == mixer.kv_heads * width
+
+
+@pytest.mark.parametrize("case", LIBRARY, ids=lambda case: case["config"]["model_type"])
+def test_each_matrix_takes_what_the_one_before_gives(case):
+    """A matrix on its side has as many parameters as one that stands, so counts see no difference."""
+    model = read_config(case["config"])
+    # Zamba's attention reads the layer's input beside the embedded token.
+    wide = model.hidden * (2 if model.model_type.startswith("zamba") else 1)
+    stacks = [(model.layers, model.hidden, wide)]
+    stacks += [(module.layers, model.hidden, wide) for module in model.multi_token_prediction]
+    if model.encoder:
+        stacks.append((model.encoder.layers, model.hidden, wide))
+    if model.vision:
+        width = model.vision.layers[0].norms[0].shape[0]
+        stacks.append((model.vision.layers, width, width))
+    for layers, hidden, wide in stacks:
+        for layer in set(layers):
+            for mixer in layer.mixers:
+                mixer_fits(mixer, hidden, wide)
+            for part in layer.feed_forwards:
+                for tensors in (part.routed, part.shared) if isinstance(part, Experts) else (part.tensors,):
+                    if tensors:
+                        network_fits(tensors, hidden)
 
 
 # Fields as the published files have them, with the totals that the published weights have.
@@ -367,6 +426,31 @@ def test_a_text_model_under_a_name_of_its_own(model_type, text, total):
     assert parameters(read_config(config)).text == total
 
 
+def test_kimi_k2_5_is_k2_behind_a_tower():
+    text = {**bundled_config("DeepSeek-V3"), **KIMI_K2, "tie_word_embeddings": False}
+    config = {"model_type": "kimi_k25", "text_config": text, "vision_config": {"model_type": "any"},
+              "media_placeholder_token_id": 5, "tie_word_embeddings": False}  # fmt: skip
+    found = read_config(config)
+    # K2's card states a trillion parameters.
+    assert parameters(found) == parameters(changed("DeepSeek-V3", **KIMI_K2))
+    assert (found.model_type, parameters(found).total // 10**12) == ("kimi_k25", 1)
+    tower = "the vision tower and its projector are not counted: text weights only"
+    assert tower in found.notes
+    del config["vision_config"]
+    assert tower not in read_config(config).notes
+    bare = parameters(read_config(config | {"architectures": ["KimiK25Model"]}))
+    assert parameters(found).total - bare.total == 163840 * 7168
+    for changes, message in (
+        ({"text_config": None}, "text_config: expected an object with the text model's fields, came null"),
+        ({"text_config": text | {"model_type": "llama"}},
+         "text_config.model_type: expected one of kimi_k2, deepseek_v3, came 'llama'"),
+        ({"tie_word_embeddings": True}, "tie_word_embeddings: expected false, came true"),
+        ({"text_config": text | {"hidden_act_width": 2}}, "text_config.hidden_act_width: expected no such field"),
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedConfig, match="^" + re.escape(message)):
+            read_config(config | changes)
+
+
 @pytest.mark.parametrize(
     "model_type, first", [("cwm", 0), ("granite_swa", 0), ("afmoe", 3), ("olmo3", 3)]
 )
@@ -536,6 +620,12 @@ def test_fields_that_nobody_asked_for_are_named_up_to_six():
     more = {f"curious_{n}": n + 1 for n in range(7)}
     told = [note for note in read_config(bundled_config("Qwen3-8B") | more).notes if "not read" in note]
     assert len(told) == 1 and told[0].endswith("curious_4, curious_5 and 1 more")
+
+
+def test_six_fields_that_nobody_asked_for_are_all():
+    more = {f"curious_{n}": n + 1 for n in range(6)}
+    told = [note for note in read_config(bundled_config("Qwen3-8B") | more).notes if "not read" in note]
+    assert told == ["not read, taken to change no count: " + ", ".join(more)]
 
 
 def test_granite_4_without_experts_says_which_width_counts():
