@@ -42,6 +42,17 @@ def walk(page, key="Tab"):
     pytest.fail(f"the keyboard has not left the page after {MANY_STOPS} stops: {stop['shown']}")
 
 
+# Where a page is
+
+
+@pytest.mark.parametrize("place", [CHAPTER, "models/compare/", "models/jamba-v0-1/", "api/conform/"])
+def test_a_page_says_where_it_is_and_what_is_beside_it(page, address, place):
+    page.goto(address + place)
+    expect(page.get_by_label("Where this page is").get_by_role("link").first).to_be_visible()
+    expect(page.get_by_label(re.compile("^Previous: "))).to_be_visible()
+    expect(page.get_by_label(re.compile("^Next: "))).to_be_visible()
+
+
 # Keyboard
 
 

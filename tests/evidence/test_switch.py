@@ -39,6 +39,11 @@ def test_integers_and_truth_values_have_no_decimals():
     assert shown.options[1].error == "1 entry"
 
 
+def test_long_numbers_are_in_groups_of_three():
+    shown = switch(held({"half": lambda: 5e8}, np.array(1_000_000_000)), caption="Scalars.", show=lambda x: [[float(x)]])
+    assert [option.rows for option in shown.options] == [(("1,000,000,000",),), (("500,000,000",),)]
+
+
 def test_show_picks_what_is_shown_and_labels_name_it():
     large = np.arange(400.0).reshape(20, 20)
     result = held({"off": lambda: large + 1}, large)

@@ -1,7 +1,11 @@
 """The places of things to touch: what stands in a page before, or without, their scripts."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import archcards.plugin
 from archcards.plugin.live import MARK, mount
 
 
@@ -34,3 +38,13 @@ def test_a_chapter_s_part_says_which():
 
 def test_names_are_escaped():
     assert '"><script' not in mount("growth", '"><script', link)
+
+
+def test_the_style_of_widgets_leaves_the_evidence_alone():
+    # A class of both names gave each derivation the room that a widget keeps for itself.
+    plugin = Path(archcards.plugin.__file__).parent
+    widgets = (plugin / "theme" / "assets" / "stylesheets" / "live.css").read_text("utf-8")
+    styled = set(re.findall(r"\.(ac-[a-z_-]+)", widgets))
+    drawn = set(re.findall(r"\bac-[a-z_-]+", (plugin / "render.py").read_text("utf-8")))
+    assert "ac-steps" in styled and "ac-derivation" in drawn
+    assert styled & drawn == {"ac-paper"}  # tables look alike everywhere

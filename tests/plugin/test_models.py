@@ -40,6 +40,10 @@ def test_every_bundled_model_has_a_page_and_a_row(models):
     assert listed.count("<tr") == len(bundled_names()) + 1
     for page in pages:
         assert f'href="../{page.removesuffix(".md")}/"' in listed
+    names = [model.short for model in models.listed()]
+    assert names.index("bert-base-uncased") < names.index("DeepSeek-V3") < names.index("gpt2") < names.index("Jamba-v0.1")
+    places = [listed.index(f">{name}<") for name in names]
+    assert places == sorted(places)
 
 
 def test_cards_show_the_counts_of_the_public_framework(models):

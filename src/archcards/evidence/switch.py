@@ -114,8 +114,8 @@ def _cell(x: float | bool, decimals: int) -> str:
         return "NaN"
     if math.isinf(x):
         return "∞" if x > 0 else "−∞"
-    text = f"{float(x):.{decimals}f}" if decimals else f"{round(x)}"
-    if float(text) == 0:
+    text = f"{float(x):,.{decimals}f}" if decimals else f"{round(x):,}"
+    if not text.strip("-0."):
         text = text.removeprefix("-")
     return text.replace("-", "−")
 

@@ -124,6 +124,10 @@ class Models:
 
     # Pages
 
+    def listed(self) -> list[Model]:
+        """In the order of the names that readers see, which are without the organisation."""
+        return sorted(self.models.values(), key=lambda model: model.short.casefold())
+
     def pages(self) -> dict[str, str]:
         """The Markdown of each model's page, by its path under `docs`."""
         return {model.src_uri: model_page.markdown(model, bool(self.figures.get(name))) for name, model in self.models.items()}
@@ -150,7 +154,7 @@ class Models:
         return None
 
     def _list(self, link: Link) -> str:
-        rows = "".join(_row(model, link) for model in self.models.values())
+        rows = "".join(_row(model, link) for model in self.listed())
         heads = [
             ("model", "text"),
             ("parameters", "number"),

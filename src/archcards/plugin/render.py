@@ -271,7 +271,7 @@ def _derivation(derivation: Derivation, anchor: str) -> str:
         f'<figure class="ac-derivation" id="{anchor}"{_says(derivation.title)}><figcaption>'
         f'<span class="ac-mark" aria-hidden="true">{"✓" if derivation.passed else "✗"}</span> '
         f"{inline(derivation.title)}</figcaption>{wrong}"
-        f'<ol class="ac-steps">{"".join(rows)}</ol>'
+        f'<ol class="ac-lines">{"".join(rows)}</ol>'
         f'<p class="ac-sizes">{" ".join(notes)}</p>{control}</figure>'
     )
 

@@ -252,6 +252,7 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def on_env(self, env, *, config: MkDocsConfig, files: Files):
         """All pages are read, and their titles known: the lists of the whole book can be drawn."""
+        self._shelve(files)
         self._relate(files)
         self._offer_downloads(config, files)
         self._cite(config, files)
@@ -330,6 +331,19 @@ class ArchitectureCards(BasePlugin[Options]):
         for chapter in self.downloads.chapters:
             page = file(chapter).page
             page.content += self.downloads.links(chapter)
+
+    def _shelve(self, files: Files) -> None:
+        """Pages of models are in no menu: each is told where it belongs and what stands before and after it."""
+        if not self.config.models:
+            return
+        home = files.get_file_from_path("models/index.md")
+        made = (files.get_file_from_path(model.src_uri) for model in self.models.listed())
+        before = None
+        for page in (file.page for file in made if file and file.page):
+            page.parent = home.page.parent if home and home.page else None
+            page.previous_page, before = before, page
+            if page.previous_page:
+                page.previous_page.next_page = page
 
     def _relate(self, files: Files) -> None:
         """Links chapters, models and the reference with one another."""
