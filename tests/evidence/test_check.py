@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
 
 from archcards.evidence import CheckFailed, check
+from archcards.evidence.comparison import shared
 from archcards.evidence.record import recording
 
 FAR = {"far off": lambda: np.array([5.0, 5.0])}
@@ -140,6 +142,15 @@ def test_memory_that_is_shared_is_refused():
     assert "same object or memory" in reasons(row, row)
 
 
+def test_memory_whose_overlap_is_hard_to_decide_counts_as_shared():
+    """Whether a sum of 1049 multiples each of five strides meets an offset is a knapsack problem."""
+    memory = np.zeros(192_163_377, dtype=np.int8)  # never written, so that it takes no memory
+    one = as_strided(memory, strides=(36674, 61119, 85569), shape=(1049, 1049, 1049))
+    other = as_strided(memory[64_023_025:], strides=(12223, 12224, 1), shape=(1049, 1049, 1))
+    assert shared(one, other)
+    assert shared(other, one)
+
+
 def test_a_control_cannot_change_what_it_is_compared_with():
     actual, expected = np.array([1.0, 2.0]), np.array([1.0, 2.0])
 
@@ -184,6 +195,12 @@ class TestOrder:
         assert reasons([1.0, 2.0], [2.0, 3.0], relation="<", controls=control) == ""
         assert "not <" in reasons([1.0, 3.0], [2.0, 3.0], relation="<", controls=control)
         assert "not >" in reasons([1.0, 2.0], [2.0, 1.0], relation=">", controls=control)
+
+    @pytest.mark.parametrize(("relation", "worst"), [("<", "expected < 5, got 9"), (">", "expected > 6, got 2")])
+    def test_the_entry_that_is_most_out_of_order_is_told(self, relation, worst):
+        actual, expected = np.array([[2, 9], [5, 4]]), np.array([[6, 5], [5, 7]])
+        told = reasons(actual, expected, relation=relation, controls={"same": lambda: expected.copy()})
+        assert told.endswith(f"the expected one: {worst}")
 
     def test_rounding_is_no_order(self):
         assert "not >" in reasons(0.1 + 0.2, 0.3, relation=">", controls={"c": lambda: 0.0})

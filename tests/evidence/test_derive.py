@@ -1,5 +1,7 @@
 """Derivations of the book's kind are proved; false, special and undecidable steps are not."""
 
+import re
+
 import pytest
 
 from archcards.evidence import CheckFailed
@@ -267,6 +269,13 @@ def test_a_false_step_is_refuted_by_a_counterexample(name):
     assert event.steps[1].status == "refuted"
     assert "before" in event.steps[1].witness
     assert "is refuted" in event.reasons[0]
+
+
+def test_a_counterexample_gives_both_lines_in_their_order():
+    event = on_a_page("t", {"x": ()}, [("x", "start"), ("3 * x + 7", "so they say")], control=(1, "x + 1"))
+    for witness, after in ((event.steps[1].witness, lambda x: 3 * x + 7), (event.control.witness, lambda x: x + 1)):
+        x, left, right = re.fullmatch("x = (.+): (.+) before, (.+) after", witness.replace("−", "-")).groups()
+        assert (float(left), float(right)) == (float(x), after(float(x)))
 
 
 def test_a_failed_derivation_raises_outside_a_page():

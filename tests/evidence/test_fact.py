@@ -23,6 +23,7 @@ TYPED = [
     "n = 3\nfact('x', n)",
     "m, n = 2, 3\nfact('x', n)",
     "n: int = 3\nfact('x',\n    n,\n)",
+    "from math import pi as m\nn = 3\nfact('x', n)",
 ]
 COMPUTED = [
     "n = 3\nfact('x', n * n)",
@@ -33,6 +34,8 @@ COMPUTED = [
     "for n in [3]:\n    fact('x', n)",
     "def f(n):\n    fact('x', n)\nf(3)",
     "n = 3\ndef f(n):\n    fact('x', n)\nf(n + 1)",
+    "n = 3\nfrom math import pi as n\nfact('x', n)",
+    "pi = 3\nfrom math import pi\nfact('x', pi)",
     "fact('x', 3, given=True)",
 ]
 

@@ -102,3 +102,19 @@ def test_integers_between_symbols_are_summed_as_by_hand():
 def test_the_root_of_a_negative_number_is_beyond_the_algebra():
     assert not equal("sqrt(-1) * x", "x")
     assert not equal("sqrt(-(x**2) - 1)", "sqrt(-(x**2) - 1) + x")
+
+
+# In numbers, for x and y of one sign: sqrt(x / y) = sqrt(x y) / |y|, which needs no sign of either.
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("sqrt(x / y) * abs(y)", "sqrt(x * y)"),
+        ("sqrt(x / y)**3 * y * abs(y)", "x * sqrt(x * y)"),
+        ("1 / sqrt(x / y)", "abs(y) / sqrt(x * y)"),
+    ],
+)
+def test_the_root_of_a_fraction_is_that_of_a_product_over_a_magnitude(left, right):
+    for point in [(2.0, 3.0, 0.0), (-2.0, -3.0, 0.0), (0.25, 7.0, 0.0)]:
+        assert in_numbers(left, point) == pytest.approx(in_numbers(right, point))
+    assert equal(left, right)
+    assert not equal(left, f"({right}) * abs(y)")

@@ -1,12 +1,16 @@
 """Events survive JSON; the recorder knows the page's lines and what it saw before."""
 
 import dataclasses
+import importlib
 import json
+import pkgutil
 import threading
 
+import numpy as np
 import pytest
 
-from archcards.evidence import record
+from archcards import evidence
+from archcards.evidence import check, record
 from archcards.evidence.record import event_from_json, recording
 
 STEP = record.Step(source="a + b", tex="a + b", reason="start", status="start", sizes=("d = 2",))
@@ -109,6 +113,30 @@ def test_what_happened_cannot_be_changed_and_is_told_by_name(event):
         event.line = 1
     with pytest.raises(TypeError):
         type(event)(*(getattr(event, f.name) for f in dataclasses.fields(event) if f.name != "line"), line=event.line)
+
+
+MODULES = [info.name for info in pkgutil.walk_packages(evidence.__path__, "archcards.evidence.")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_judgement_can_be_changed_after_it_was_made(module):
+    """A page, a plugin or a test that writes into a verdict, a page or an event finds it closed."""
+    for kind in vars(importlib.import_module(module)).values():
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module:
+            if kind.__name__ == "Memory":  # of earlier runs: it is there to be written into
+                continue
+            for field in dataclasses.fields(kind):
+                with pytest.raises(dataclasses.FrozenInstanceError):
+                    setattr(object.__new__(kind), field.name, None)
+
+
+def test_two_runs_of_a_page_give_equal_checks_whatever_arrays_they_hold():
+    def run():
+        with recording("docs/x.md") as recorder:
+            check("sums", np.arange(3.0) * 2, [0.0, 2.0, 4.0], controls={"late": lambda: np.arange(3.0)})
+        return recorder.events
+
+    assert run() == run()
 
 
 # As a reader of a notebook or a terminal sees them

@@ -32,6 +32,15 @@ def test_shades_are_on_one_scale_for_all_options():
     assert max(max(row) for row in shown.options[0].shades) < 8
 
 
+def test_infinities_alone_are_the_ends_of_the_scale():
+    ends = np.array([-np.inf, np.inf])
+    turned = {"turned": lambda: -ends}
+    result = check("c", ends, ends.copy(), allow_infinite=True, controls=turned)
+    shown = switch(result, caption="Ends.")
+    assert [option.shades for option in shown.options] == [((0, 8),), ((8, 0),)]
+    assert [option.rows for option in shown.options] == [(("−∞", "∞"),), (("∞", "−∞"),)]
+
+
 def test_integers_and_truth_values_have_no_decimals():
     mask = np.tri(2, dtype=bool)
     shown = switch(held({"all": lambda: np.ones((2, 2), bool)}, mask), caption="Mask.")

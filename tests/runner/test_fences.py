@@ -163,6 +163,13 @@ def test_a_fence_in_indented_code():
     text = 'a\n\n    ```python exec="true"\n    x = 1\n    ```\n'
     assert blocks(text) == [] and reasons(text) == [(3, reason)]
     assert reasons("- a\n\nb" + text[1:]) == [(5, reason)]  # the list has ended
+    assert reasons(text.removeprefix("a\n\n")) == [(1, reason)]  # nothing stands before it
+
+
+def test_a_quote_mark_and_its_space_are_no_indentation():
+    text = '> ```python exec="true"\n> x = 1\n> ```\n'
+    assert blocks(text) == [(1, 2, 3, "x = 1")] and reasons(text) == []
+    assert blocks("a\n\n" + text) == [(3, 4, 5, "x = 1")] and reasons("a\n\n" + text) == []
 
 
 def test_a_fence_in_a_comment():

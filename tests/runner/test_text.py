@@ -196,6 +196,9 @@ def test_displayed_equations(faults):
     assert faults('!!! note "N"\n\n    $$ x $$\n') == [(3, reason)]
     assert faults('!!! definition "D"\n\n    where\n\n    $$\n    x = y\n    $$\n') == []
     assert faults('- a\n\n    !!! definition "D"\n\n        - b\n\n            $$ x $$\n') == []
+    assert faults('!!! definition "D"\n\n    where\n\n$$ x $$\n') == [(5, reason)]  # it has ended
+    assert faults('!!! definition "D"\n\n    !!! note "N"\n\n    $$ x $$\n') == []
+    assert faults('- a\n\n    !!! definition "D"\n\n        where\n\n    $$ x $$\n') == [(7, reason)]
     assert faults("a $$ b\n") == [(1, "$$ without its partner in the same paragraph")]
 
 

@@ -1,0 +1,25 @@
+"""Points satisfy what is given, exactly and however steep it is."""
+
+import numpy as np
+import pytest
+
+from archcards.evidence.algebra.witness import points
+
+
+def test_points_between_the_integers_lie_on_a_steep_line_whatever_the_start():
+    """Newton's method reaches a line in one step from anywhere, if it knows the slope."""
+
+    def off(point):
+        return (1000 * point.values["x"] - point.values["y"]).ravel()
+
+    found = list(points({"x": (1, 1), "y": (1, 1)}, set(), off, {"x", "y"}))
+    pairs = [(point.values["x"].item(), point.values["y"].item()) for point in found]
+    between = [(x, y) for x, y in pairs if not float(y).is_integer()]
+    assert len(between) > 30
+    np.testing.assert_allclose([1000 * x for x, _ in between], [y for _, y in between], atol=1e-9)
+
+
+@pytest.mark.parametrize(("off", "some"), [(0.0, True), (9e-10, True), (1e-9, False), (1.0, False)])
+def test_what_is_off_by_the_tolerance_or_more_satisfies_nothing(off, some):
+    found = points({"x": (1, 1)}, set(), lambda _: np.array([off]), set())
+    assert any(True for _ in found) == some
