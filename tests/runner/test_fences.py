@@ -208,6 +208,21 @@ def test_snippets():
     assert reasons('```python\n--8<-- "a.py"\n```\n') == []
 
 
+@pytest.mark.parametrize(
+    "fence",
+    [
+        '```python exec="true"\nx = 1\n```\n',
+        '```python exec="true"\n--8<-- "a.py"\n```\n',
+        '```pyhton exec="true"\nx = 1\n```\n',
+        '    ```python\n    x = 1\n    ```\n',
+    ],
+)  # fmt: skip
+def test_the_line_right_below_a_fence_is_read_whatever_the_fence_is(fence):
+    page = read(fence + '--8<-- "b.md"\n36\n')
+    assert (page.problems[-1].line, page.prose[4]) == (4, "36")
+    assert page.problems[-1].reason == "a snippet outside a fence; its text would not be checked"
+
+
 def test_bytes_that_are_no_text():
     assert reasons(b"a\nb\n\xff\n") == [(3, "not UTF-8; save the file as UTF-8")]
     assert reasons("a\nb\rc\n") == [

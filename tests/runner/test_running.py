@@ -12,7 +12,7 @@ import pytest
 
 import archcards
 from archcards.evidence.record import Check, Failure, Output
-from archcards.evidence.runner import Limits
+from archcards.evidence.runner import Limits, run_chapters
 
 HEAD = '```python exec="true"\n'
 
@@ -348,6 +348,14 @@ def test_a_failure_is_an_event_of_its_block(judge):
     assert [e.reason for e in blocks[1].events if isinstance(e, Failure)] == [
         "ZeroDivisionError: division by zero"
     ]
+
+
+def test_nothing_but_the_package_itself_is_compiled_beforehand(tmp_path, monkeypatch):
+    """Where it is installed, the folder above holds every other package as well."""
+    compiled = []
+    monkeypatch.setattr("compileall.compile_dir", lambda folder, **_: compiled.append(Path(folder)))
+    assert run_chapters([], tmp_path) == []
+    assert compiled == [Path(archcards.__file__).parent]
 
 
 @pytest.mark.skipif(
