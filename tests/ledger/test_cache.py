@@ -206,6 +206,15 @@ def test_refuses(arguments, options, name):
         cache(bundled("Qwen3-8B"), *arguments, **options)
 
 
+def test_memory_within_bounds():
+    model = bundled("Qwen3-8B")
+    assert largest_batch(model, 10**30, 1) == 10**30 // (73728 * 2)
+    for memory in (-1, 10**30 + 1):
+        for most in (lambda: largest_batch(model, memory, 1), lambda: largest_context(model, memory)):
+            with pytest.raises(ValueError, match=f"^memory: expected a whole number from 0 to {10**30}, came "):
+                most()
+
+
 def test_an_encoder_has_no_cache():
     assert cache(bundled("bert-base"), 100).terms == ()
     with pytest.raises(ValueError, match="memory: expected"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archcards.ledger import UnsupportedConfig, bundled, bundled_config, read_config
-from archcards.ledger.describe import mixer_words, repeats
+from archcards.ledger import UnsupportedConfig, bundled, bundled_config, cache, flops, read_config
+from archcards.ledger.describe import mixer_words, notes, repeats
 
 WORDS = {
     ("Meta-Llama-3.1-8B", 0): "attention 32/8 x 128",
@@ -75,6 +75,14 @@ def test_what_repeats_is_told_by_its_shortest_unit():
 @pytest.mark.parametrize("model", NOTES)
 def test_notes(model):
     assert NOTES[model] in bundled(model).notes
+
+
+def test_latent_layers_among_others_are_told_in_the_absorbed_form():
+    """Kimi Linear: 7 latent layers whose 32 heads read 576 + 512 numbers a token, and 20 memories, each met thrice."""
+    model = bundled("Kimi-Linear")
+    work = 2 * (7 * 32 * 1000 * (576 + 512) + 3 * 20 * 32 * 128 * 128)
+    told = notes(model, cache(model, 1000), flops(model, 1000))
+    assert any(note.endswith(f"in the absorbed form has {work:,} attention FLOPs") for note in told)
 
 
 @pytest.mark.parametrize("model", ["meta-llama/Meta-Llama-3.1-8B", "Qwen/Qwen3-8B"])

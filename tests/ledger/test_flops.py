@@ -245,6 +245,13 @@ def test_image_sequence(name, length):
     assert image_sequence(bundled(name)) == length
 
 
+def test_an_encoders_token_has_its_share_of_the_whole():
+    """Of BERT's nine tokens each passes twelve layers and reads nine keys; the pooler works once."""
+    counted = flops(bundled("bert-base"), 9).per_token
+    assert counted.matmul == 2 * 12 * (4 * 768 * 768 + 2 * 768 * 3072) + 2 * 768 * 768 // 9
+    assert counted.attention == 2 * 12 * 12 * (64 + 64) * 9
+
+
 def test_image_sequence_of_text():
     with pytest.raises(ValueError, match="architecture: expected .* came gpt2"):
         image_sequence(bundled("gpt2"))

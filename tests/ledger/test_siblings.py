@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archcards.ledger import UnsupportedConfig, bundled, cache, parameters, read_config
+from archcards.ledger import UnsupportedConfig, bundled, cache, flops, parameters, read_config
 from archcards.ledger.architecture import Attention, Experts
 from archcards.ledger.bundled import bundled_config
 from archcards.ledger.families import READERS
@@ -472,6 +472,9 @@ def test_layers_that_borrow_a_choice_have_no_indexer():
     lost = kinds.count(False)
     assert parameters(whole).total - parameters(shared).total == lost * indexer
     assert cache(whole, 100).scalars - cache(shared, 100).scalars == lost * 128 * 100
+    # An indexer weighs the scores of its 64 heads of 128 with each of 100 keys.
+    spared = flops(whole, 100).per_token.attention - flops(shared, 100).per_token.attention
+    assert spared == lost * 2 * 64 * (128 + 1) * 100
 
 
 def test_multi_token_prediction_stands_beside():
@@ -527,6 +530,15 @@ def test_nemotrons_prediction_modules_as_letters_and_as_words():
     mixture = 2688 * 128 + 128 * 2 * 2688 * 1856 + 2 * 2688 * 3712
     beside = 2 * 2688 * 2688 + 3 * 2688  # the projection of both inputs, and three norms
     assert counts == {attention + mixture + 2 * 2688 + beside}
+
+
+@pytest.mark.parametrize("words", [{}, {"mtp_hybrid_override_pattern": "*X"}, {"mtp_hybrid_override_pattern": 65 * "*"}])
+def test_nemotrons_prediction_modules_that_are_not_described_are_told(words):
+    told = "multi-token-prediction layers are announced (num_nextn_predict_layers) and not described: not counted"
+    model = changed("Nemotron-3-Nano", num_nextn_predict_layers=1, **words)
+    assert told in model.notes and parameters(model).multi_token_prediction == 0
+    described = changed("Nemotron-3-Nano", num_nextn_predict_layers=1, mtp_hybrid_override_pattern=64 * "*")
+    assert told not in described.notes and parameters(described).multi_token_prediction > 0
 
 
 def test_fields_published_with_minimax_m2_that_no_tensor_has():
@@ -620,6 +632,38 @@ def test_fields_that_nobody_asked_for_are_named_up_to_six():
     more = {f"curious_{n}": n + 1 for n in range(7)}
     told = [note for note in read_config(bundled_config("Qwen3-8B") | more).notes if "not read" in note]
     assert len(told) == 1 and told[0].endswith("curious_4, curious_5 and 1 more")
+
+
+def case_of(model_type):
+    return next(case["config"] for case in LIBRARY if case["config"]["model_type"] == model_type)
+
+
+def test_zambas_heads_share_the_doubled_width():
+    config = {name: value for name, value in case_of("zamba").items() if name != "attention_head_dim"}
+    block = read_config(config).layers[2].mixer
+    assert (block.heads, block.key_width, block.value_width) == (4, 2 * 64 // 4, 2 * 64 // 4)
+
+
+@pytest.mark.parametrize(("first", "windows"), [(0, 2), (1, 1), (2, 0)])
+def test_qwens_windows_begin_at_a_layer(first, windows):
+    config = case_of("qwen2") | {"layer_types": None, "sliding_window": 16, "use_sliding_window": True}
+    layers = read_config(config | {"max_window_layers": first}).layers
+    assert [layer.mixer.reach.kind for layer in layers] == (2 - windows) * ["full"] + windows * ["window"]
+
+
+@pytest.mark.parametrize(("text_type", "window"), [("mistral", 4096), ("ministral3", None)])
+def test_the_text_model_behind_pixtral_says_which_window_it_leaves_out(text_type, window):
+    config = case_of("mistral3")
+    text = {name: value for name, value in config["text_config"].items() if name != "sliding_window"}
+    layers = read_config(config | {"text_config": text | {"model_type": text_type}}).layers
+    assert {layer.mixer.reach.size for layer in layers} == {window}
+
+
+def test_gemma_3_says_how_long_an_image_is():
+    config = case_of("gemma3")
+    absent = {name: value for name, value in config.items() if name != "mm_tokens_per_image"}
+    for one, tokens in ((absent, 256), (config | {"mm_tokens_per_image": 64}, 64)):
+        assert f"an image is {tokens} tokens of the text model" in read_config(one).notes
 
 
 def test_six_fields_that_nobody_asked_for_are_all():
