@@ -1,7 +1,7 @@
 """Which convention does an implementation follow, and which mistake does it make?
 
 `conform` runs somebody else's function on the published cases. Where it differs from the reference
-it is compared with every control of the mechanism and with every pair of controls.
+it is compared with every control of the mechanism and with every pair that can be in force at once.
 
 Example:
     >>> import numpy as np
@@ -14,7 +14,6 @@ Example:
 """
 
 import difflib
-import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from . import cases, controls
 from .adapter import Adapter, ConformError
 from .binding import Bound
 from .cases import Case, Published
+from .conform_pairs import combining, result, ways
 from .conform_report import Outcome, Report
 from .difference import difference
 from .raised import raised
@@ -174,10 +174,19 @@ def _agreed(published, names):
             raise ConformError(f"follows must name controls of {published.mechanism}, got {name!r}; {hint}")
     if len(names) > 2:
         raise ConformError(f"follows must name one or two controls, got {len(names)}")
+    agreed = _ways(published, names)
+    if not agreed:
+        raise ConformError(f"follows must name controls of different steps, got {names[0]!r} and {names[1]!r}")
+    return agreed
+
+
+def _ways(published, names):
+    """The reference with none, one or two controls; none at all for more."""
     if not names:
-        return [published.reference]
-    chain = [known[name] for name in names]
-    return chain if len(chain) == 1 else [controls.both(*chain), controls.both(*chain[::-1])]
+        return (published.reference,)
+    if len(names) == 1:
+        return (_controls(published)[names[0]],)
+    return ways(published.mechanism, names) if len(names) == 2 else ()
 
 
 def _controls(published):
@@ -219,7 +228,7 @@ class _Trial:
         return replace(self, outcome=self._outcome(agreed))
 
     def _outcome(self, agreed):
-        expected = _run(self.published, agreed, self.case)
+        expected = result(self.published, agreed, self.case)
         largest, allowed, where = 0.0, 0.0, self.failed
         for name in self.found or ():
             error, bound, place = self._compared(name, expected)
@@ -242,7 +251,7 @@ class _Trial:
 
     def agrees(self, candidate) -> bool:
         """Whether a control gives what the function gives: the same numbers, or an error too."""
-        expected = _run(self.published, candidate, self.case)
+        expected = result(self.published, candidate, self.case)
         if expected is None or self.found is None:
             return expected is None and self.found is None
         if any(name not in expected for name in self.found):
@@ -252,18 +261,6 @@ class _Trial:
             if not error <= bound:
                 return False
         return True
-
-
-def _run(published, function, case):
-    """What a control computes in a case; nothing where it raises."""
-    if function is published.reference:
-        return published.expected(case)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return published.results(function, case)
-        except Exception:  # some controls fail where their mistake makes shapes disagree
-            return None
 
 
 def _bounds(published, case, dtype):
@@ -287,18 +284,14 @@ def _diagnosed(report, published, trials, follows):
     order = sorted(trials, key=lambda trial: trial.outcome.equal)
 
     def explains(names):
-        chain = [known[name] for name in (*follows, *names)]
-        if len(chain) == 1:
-            ways = chain
-        else:  # either may be the one that wraps the other
-            ways = [controls.both(*chain), controls.both(*chain[::-1])] if len(chain) == 2 else []
-        return any(all(trial.agrees(way) for trial in order) for way in ways)
+        found = _ways(published, (*follows, *names))
+        return any(all(trial.agrees(way) for trial in order) for way in found)
 
     singles = [(name,) for name in others]
-    pairs = [] if follows else list(itertools.combinations(others, 2))
     diagnosis = tuple(filter(explains, singles))
     tried = len(singles), 0
-    if not diagnosis:
+    if not diagnosis and not follows:
+        pairs = combining(published.mechanism)
         diagnosis, tried = tuple(filter(explains, pairs)), (len(singles), len(pairs))
     nearest = None
     if not diagnosis and others and not follows:

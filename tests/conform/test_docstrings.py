@@ -8,7 +8,7 @@ import pytest
 
 from archcards import cases
 
-MODULES = [f"archcards.{name}" for name in ("adapter", "binding", "cases", "conform", "conform_command", "conform_report", "difference", "libraries", "raised", "slopes")] + [
+MODULES = [f"archcards.{name}" for name in ("adapter", "binding", "cases", "conform", "conform_command", "conform_pairs", "conform_report", "difference", "libraries", "raised", "slopes")] + [
     module.name for module in pkgutil.iter_modules(cases.__path__, "archcards.cases.")
 ]  # fmt: skip
 

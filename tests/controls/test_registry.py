@@ -94,6 +94,22 @@ def test_two_controls_are_in_force_at_once():
     np.testing.assert_allclose(output[0], memory.T @ key / np.sqrt(2), rtol=1e-14)
 
 
+def test_two_changes_of_different_steps_are_one_function():
+    """A memory read before it is written, which moves away from the value, written out beside it."""
+    names = "error with the wrong sign", "read before the write"
+    together = controls.both(*(controls.delta_rule[name] for name in names))
+    output, state = together(KEY, KEY, VALUE, [0.5], state=[[1.0, 0.0], [0.0, 1.0]])
+    key, value = np.array(KEY[0]), np.array(VALUE[0])
+    np.testing.assert_allclose(state, np.eye(2) - 0.5 * np.outer(key, value - key), rtol=1e-14)
+    np.testing.assert_allclose(output[0], key, rtol=1e-14)
+
+
+def test_two_changes_of_one_step_are_not_joined():
+    one, two = (controls.delta_rule[name] for name in ("no decay", "decay after the write"))
+    assert one.changes_a_step and two.changes_a_step and one.joined(two) is None
+    assert one.joined(controls.delta_rule["beta doubled"]) is None
+
+
 def test_a_control_reaches_what_another_reads_by():
     """Tiled heads read by `attention`, whose control of the same name is put in its place."""
     query, key, value = np.ones((4, 1, 2)), np.eye(2)[None] * [[[1.0]], [[2.0]]], np.ones((2, 2, 1))

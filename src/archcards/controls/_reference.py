@@ -4,6 +4,9 @@ Most controls change what goes into a mechanism or what comes out of it, and cal
 between. They import it from here. As a rule that is the mechanism itself; while `both` runs, the
 call goes to a second control of that name in its place. So "query scaled by 1/sqrt(d)" around
 "decay after the read" is a scaled query that reads a memory decayed too late.
+
+Other controls change one step inside a mechanism, which is written out once with its steps as
+arguments. Of those, `both` makes one function with both changes.
 """
 
 import functools
@@ -22,8 +25,9 @@ _IN_PLACE: ContextVar[str | None] = ContextVar("in place of the reference", defa
 def both(outer: _registry.Control, inner: _registry.Control) -> Callable:
     """Return the outer control with the inner one where it would call the reference.
 
-    An outer control that is an implementation of its own calls no reference: then the inner one
-    changes nothing, and the pair may still act in the other order.
+    Two that change different steps of one function are joined. Any other outer control that is an
+    implementation of its own calls no reference: then the inner one changes nothing, and the pair
+    may still act in the other order.
 
     Args:
         outer: The control that is called.
@@ -37,6 +41,10 @@ def both(outer: _registry.Control, inner: _registry.Control) -> Callable:
         >>> both(one, two)([[4.0]], [1.0], [10.0], 0.25)
         array([[1.]])
     """
+
+    joined = outer.joined(inner)
+    if joined is not None:
+        return joined
 
     @functools.wraps(outer)
     def paired(*arguments, **options):

@@ -35,6 +35,20 @@ class Control:
     def __call__(self, *args, **kwargs):
         return self.__wrapped__(*args, **kwargs)
 
+    @property
+    def changes_a_step(self) -> bool:
+        """Whether it is a changed step of the mechanism written out, and so calls no reference."""
+        return isinstance(self.__wrapped__, functools.partial)
+
+    def joined(self, other: "Control") -> Callable | None:
+        """Return one function with the changes of both, if they change different steps of it."""
+        if not (self.changes_a_step and other.changes_a_step):
+            return None
+        one, two = self.__wrapped__, other.__wrapped__
+        if one.func is not two.func or one.keywords.keys() & two.keywords.keys():
+            return None
+        return functools.partial(one.func, **one.keywords, **two.keywords)
+
     def __repr__(self):
         return f"<{self.kind} {self.name!r} of {self.mechanism}>"
 
@@ -55,14 +69,30 @@ class _Names(Mapping):
 mechanisms = _Names()
 
 
-def mistake(mechanism: str, name: str) -> Callable[[Callable], Control]:
-    """Register a function as a plausible mistake in a mechanism."""
-    return functools.partial(_register, mechanism, name, "mistake")
+def mistake(
+    mechanism: str, name: str, written: Callable | None = None, /, **changes: object
+) -> Callable[[Callable], Control]:
+    """Register a function as a plausible mistake in a mechanism.
+
+    Args:
+        mechanism: Name of the mechanism.
+        name: What is wrong, in words.
+        written: The mechanism written out with steps that can be changed; the registered function
+            then only says in its docstring what the changes do. Changes of different steps can be
+            in force together.
+        **changes: The arguments of `written` that make the mistake.
+    """
+    return functools.partial(_register, mechanism, name, "mistake", written, changes)
 
 
-def convention(mechanism: str, name: str) -> Callable[[Callable], Control]:
-    """Register a function as another convention of a mechanism: a choice, not an error."""
-    return functools.partial(_register, mechanism, name, "convention")
+def convention(
+    mechanism: str, name: str, written: Callable | None = None, /, **changes: object
+) -> Callable[[Callable], Control]:
+    """Register a function as another convention of a mechanism: a choice, not an error.
+
+    The arguments are those of `mistake`.
+    """
+    return functools.partial(_register, mechanism, name, "convention", written, changes)
 
 
 def of(mechanism: str) -> Mapping[str, Control]:
@@ -76,9 +106,13 @@ def of(mechanism: str) -> Mapping[str, Control]:
     return mechanisms[mechanism]
 
 
-def _register(mechanism, name, kind, function):
+def _register(mechanism, name, kind, written, changes, function):
     controls = _CONTROLS.setdefault(mechanism, {})
     if name in controls:
         raise ValueError(f"control {name!r} of {mechanism} must be registered once, got a second")
+    if written is not None:
+        changed = functools.partial(written, **changes)
+        changed.__doc__, changed.__name__ = function.__doc__, function.__name__
+        function = changed
     controls[name] = Control(mechanism, name, kind, function)
     return controls[name]

@@ -20,143 +20,214 @@ from ._registry import convention, mistake
 __all__: list[str] = []
 
 
-# Steps: a step is `step(memory, key, value, beta, decay)` → (memory to read, memory to keep), and
-# is wrong in the write alone and in the whole rule alike.
+# The rule written out, with what controls change as arguments: step by step, or in chunks where the
+# change is in how chunks are computed.
 
 
-def _wrong_step(kind, name, *mechanisms):
-    """Register a step for those of `delta_write`, `gated_write` and `delta_rule` that have it."""
+def _shares(beta, *, erases=None, sign=1.0):
+    """The factors of the value that a write adds and of what it erases."""
+    erased = beta if erases is None else np.full_like(beta, erases)
+    return sign * beta, sign * erased
 
-    def register(step):
-        def rule(
-            query,
-            key,
-            value,
-            beta,
-            *,
-            log_decay=None,
-            scale=1.0,
-            state=None,
-            form="recurrent",
-            chunk=64,
-        ):
-            decay = np.exp(exponents(log_decay, query, key, value, beta))
-            options = {"scale": scale, "state": state}
-            return step_by_step(query, key, value, beta, decay, step, **options)
 
-        def gated(state, key, value, beta, decay):
-            state, key, value, beta, decay = (
-                np.asarray(x, dtype=float) for x in (state, key, value, beta, decay)
-            )
-            leads = (state.shape[:-2], key.shape[:-1], value.shape[:-1], beta.shape)
-            lead = np.broadcast_shapes(*leads)
-            decay = per_step_or_channel("decay", decay, lead, (), key.shape[-1])
-            key, value, decay = key[..., :, None], value[..., None, :], decay[..., :, None]
-            return step(state, key, value, beta[..., None, None], decay)[1]
+def _step(
+    memory, key, value, beta, decay, *, decays="before the read", reads="after the write", **shares
+):
+    """One step: the memory that the query reads, and the memory to keep."""
+    if decays == "never":
+        decay, decays = np.ones_like(decay), "before the read"
+    decayed = decay * memory
+    adds, erases = _shares(beta, **shares)
+    added = adds * key * value
+    erased = erases * key * read(decayed if decays == "before the read" else memory, key)
+    if decays == "after the write":
+        written = decay * (memory - erased + added)
+    elif decays == "after the erasure":
+        written = decay * (memory - erased) + added
+    else:
+        written = decayed - erased + added
+    readable = {"before the decay": memory, "before the write": decayed, "after the write": written}
+    return readable[reads], written
 
-        def write(state, key, value, beta):
-            return gated(state, key, value, beta, 1.0)
 
-        functions = {"delta_rule": rule, "gated_write": gated, "delta_write": write}
-        for mechanism in mechanisms:
-            function = functions[mechanism]
-            function.__doc__, function.__name__ = step.__doc__, step.__name__
-            kind(mechanism, name)(function)
-        return step
+def _solved(key, value, beta, exponent, memory, *, between=pairs, gated=None, **shares):
+    """What each step of a chunk writes, from one triangular system or from two.
+
+    With two, the erasing keys solve theirs before they decay, as in arXiv 2412.06464, section 3.3;
+    `gated` says whether the system of the values and that of the keys have the decay in them.
+    """
+    adds, erases = _shares(beta, **shares)
+    from_start = np.exp(np.cumsum(exponent, axis=-2))
+
+    def system(scores):
+        return np.eye(key.shape[-2]) + np.tril(scores(erases * key, key, exponent), -1)
+
+    if gated is None:
+        writes = adds * value - erases * ((key * from_start) @ memory)
+        return np.linalg.solve(system(between), writes)
+    values, keys = (system(between if decays else causal) for decays in gated)
+    erased = np.linalg.solve(keys, erases * key) * from_start
+    return np.linalg.solve(values, adds * value) - erased @ memory
+
+
+def _rule(
+    query,
+    key,
+    value,
+    beta,
+    *,
+    log_decay=None,
+    scale=1.0,
+    state=None,
+    form="recurrent",
+    chunk=64,
+    **change,
+):
+    exponent = exponents(log_decay, query, key, value, beta)
+    options = {"scale": scale, "state": state}
+    with np.errstate(invalid="ignore", over="ignore"):
+        if change.keys() & {"scores", "gated", "between"}:
+            options["chunk"] = chunk
+            return _in_chunks(query, key, value, beta, exponent, options, **change)
+        factors = np.exp(exponent)
+        if change.pop("by_logarithm", False) and log_decay is not None:
+            factors = exponent
+
+        def step(*arrays):
+            return _step(*arrays, **change)
+
+        return step_by_step(query, key, value, beta, factors, step, **options)
+
+
+def _in_chunks(
+    query,
+    key,
+    value,
+    beta,
+    exponent,
+    options,
+    *,
+    between=pairs,
+    scores=None,
+    reads="after the write",
+    decays="before the read",
+    by_logarithm=False,
+    **change,
+):
+    """The rule in chunks, where a decay in another place or by its logarithm has no counterpart."""
+    exponent = np.zeros_like(exponent) if decays == "never" else exponent
+
+    def writes(*chunk):
+        return _solved(*chunk, between=between, **change)
+
+    def read_by(*chunk):
+        found = (scores or between)(*chunk)
+        return np.tril(found, -1) if reads == "before the write" else found
+
+    options |= {"scores": read_by, "writes": writes}
+    return chunk_by_chunk(query, key, value, beta, exponent, **options)
+
+
+def _gated(state, key, value, beta, decay, **change):
+    state, key, value, beta, decay = (
+        np.asarray(x, dtype=float) for x in (state, key, value, beta, decay)
+    )
+    leads = (state.shape[:-2], key.shape[:-1], value.shape[:-1], beta.shape)
+    decay = per_step_or_channel("decay", decay, np.broadcast_shapes(*leads), (), key.shape[-1])
+    key, value, decay = key[..., :, None], value[..., None, :], decay[..., :, None]
+    return _step(state, key, value, beta[..., None, None], decay, **change)[1]
+
+
+def _write(state, key, value, beta, **change):
+    return _gated(state, key, value, beta, 1.0, **change)
+
+
+_WITH_OUTPUT = {"delta_rule": _rule}
+_WITH_DECAY = _WITH_OUTPUT | {"gated_write": _gated}
+_EVERYWHERE = _WITH_DECAY | {"delta_write": _write}
+
+
+def _changed(mechanisms, name, **change):
+    """Register a changed step for every mechanism that has it: a write alone and the whole rule."""
+
+    def register(function):
+        for mechanism, written in mechanisms.items():
+            mistake(mechanism, name, written, **change)(function)
+        return function
 
     return register
 
 
-@_wrong_step(mistake, "added instead of corrected", "delta_write", "gated_write", "delta_rule")
-def step_without_error(memory, key, value, beta, decay):
+@_changed(_EVERYWHERE, "added instead of corrected", erases=0.0)
+def step_without_error():
     """Add the value without subtracting what the key reads already: linear attention.
 
     Seen in: the rule that Schlag et al., arXiv 2102.11174, section 4, set out to replace.
     """
-    memory = decay * memory + beta * key * value
-    return memory, memory
 
 
-@_wrong_step(mistake, "beta on the value alone", "delta_write", "gated_write", "delta_rule")
-def step_with_beta_on_the_value(memory, key, value, beta, decay):
+@_changed(_EVERYWHERE, "beta on the value alone", erases=1.0)
+def step_with_beta_on_the_value():
     """Erase all that the key reads, whatever beta is.
 
     Seen in: β v stored in advance and the erasure left without its factor.
     """
-    memory = decay * memory
-    memory = memory + key * (beta * value - read(memory, key))
-    return memory, memory
 
 
-@_wrong_step(mistake, "error with the wrong sign", "delta_write", "gated_write", "delta_rule")
-def step_away_from_the_value(memory, key, value, beta, decay):
+@_changed(_EVERYWHERE, "error with the wrong sign", sign=-1.0)
+def step_away_from_the_value():
     """Subtract value from prediction: the memory moves away from the value.
 
     Seen in: derivations that start from the gradient and do not turn its sign.
     """
-    memory = decay * memory
-    memory = memory - beta * key * (value - read(memory, key))
-    return memory, memory
 
 
-@_wrong_step(mistake, "no decay", "gated_write", "delta_rule")
-def step_without_decay(memory, key, value, beta, decay):
+@_changed(_WITH_DECAY, "no decay", decays="never")
+def step_without_decay():
     """Forget nothing: the plain delta rule.
 
     Seen in: ports that drop an argument which the first models of the family did not have.
     """
-    memory = memory + beta * key * (value - read(memory, key))
-    return memory, memory
 
 
-@_wrong_step(mistake, "decay after the read", "gated_write", "delta_rule")
-def step_decayed_after_the_read(memory, key, value, beta, decay):
+@_changed(_WITH_DECAY, "decay after the read", decays="after the read")
+def step_decayed_after_the_read():
     """Take the error against the memory as it was before it decayed.
 
     Seen in: fla #885, on the order of the two factors.
     """
-    memory = decay * memory + beta * key * (value - read(memory, key))
-    return memory, memory
 
 
-@_wrong_step(mistake, "decay after the write", "gated_write", "delta_rule")
-def step_decayed_after_the_write(memory, key, value, beta, decay):
+@_changed(_WITH_DECAY, "decay after the write", decays="after the write")
+def step_decayed_after_the_write():
     """Let what was just written decay with the rest.
 
     Seen in: `state = decay * delta_write(state, ...)`.
     """
-    memory = decay * (memory + beta * key * (value - read(memory, key)))
-    return memory, memory
 
 
-@_wrong_step(mistake, "factors in the other order", "gated_write", "delta_rule")
-def step_with_swapped_factors(memory, key, value, beta, decay):
+@_changed(_WITH_DECAY, "factors in the other order", decays="after the erasure")
+def step_with_swapped_factors():
     """Apply diag(α) (I − β k kᵀ): the same for one decay per step, not for one per channel.
 
     Seen in: fla #885.
     """
-    memory = decay * (memory - beta * key * read(memory, key)) + beta * key * value
-    return memory, memory
 
 
-@_wrong_step(mistake, "read before the write", "delta_rule")
-def step_read_early(memory, key, value, beta, decay):
+@_changed(_WITH_OUTPUT, "read before the write", reads="before the decay")
+def step_read_early():
     """Read the output from the memory of the step before.
 
     Seen in: loops that compute the output at the top; a query does not find its own key.
     """
-    decayed = decay * memory
-    return memory, decayed + beta * key * (value - read(decayed, key))
 
 
-@_wrong_step(mistake, "read after the decay, before the write", "delta_rule")
-def step_read_between(memory, key, value, beta, decay):
+@_changed(_WITH_OUTPUT, "read after the decay, before the write", reads="before the write")
+def step_read_between():
     """Read the output together with the error, from the memory that has only decayed.
 
     Seen in: kernels that fuse the two reads of a step.
     """
-    memory = decay * memory
-    return memory, memory + beta * key * (value - read(memory, key))
 
 
 # Writes
@@ -252,24 +323,12 @@ def delta_rule_of_unit_keys(query, key, value, beta, **options):
     return delta_rule(unit_key(query), unit_key(key), value, beta, **options)
 
 
-@mistake("delta_rule", "log-decay read as decay")
-def delta_rule_by_the_logarithm(
-    query, key, value, beta, *, log_decay=None, scale=1.0, state=None, form="recurrent", chunk=64
-):
+@mistake("delta_rule", "log-decay read as decay", _rule, by_logarithm=True)
+def delta_rule_by_the_logarithm():
     """Multiply by the logarithm, a number below zero, where its exponential is meant.
 
     Seen in: calls of libraries whose argument `g` is a log-decay, from code that holds the decay.
     """
-
-    def step(memory, key, value, beta, decay):
-        memory = decay * memory
-        memory = memory + beta * key * (value - read(memory, key))
-        return memory, memory
-
-    factors = exponents(log_decay, query, key, value, beta)
-    factors = np.exp(factors) if log_decay is None else factors
-    with np.errstate(invalid="ignore"):
-        return step_by_step(query, key, value, beta, factors, step, scale=scale, state=state)
 
 
 @mistake("delta_rule", "decay of the step before")
@@ -298,52 +357,7 @@ def delta_rule_from_nothing(query, key, value, beta, *, state=None, **options):
 # Chunks: what each step writes solves a triangular system, and its output is read by scores.
 
 
-def _solved(key, value, beta, exponent, memory, *, system=pairs, read_system=None):
-    """What each step of a chunk writes, from one triangular system or from two.
-
-    With two, the erasing keys solve theirs before they decay, as in arXiv 2412.06464, section 3.3.
-    """
-    from_start = np.exp(np.cumsum(exponent, axis=-2))
-    one = np.eye(key.shape[-2])
-    gated = one + np.tril(system(beta * key, key, exponent), -1)
-    if read_system is None:
-        return np.linalg.solve(gated, beta * (value - (key * from_start) @ memory))
-    plain = one + np.tril(read_system(beta * key, key, exponent), -1)
-    erased = np.linalg.solve(plain, beta * key) * from_start
-    return np.linalg.solve(gated, beta * value) - erased @ memory
-
-
-def _wrong_chunk(name, *, scores=pairs, **systems):
-    def register(function):
-        def rule(
-            query,
-            key,
-            value,
-            beta,
-            *,
-            log_decay=None,
-            scale=1.0,
-            state=None,
-            form="recurrent",
-            chunk=64,
-        ):
-            def writes(*chunk):
-                return _solved(*chunk, **systems)
-
-            decay = exponents(log_decay, query, key, value, beta)
-            options = {"chunk": chunk, "scale": scale, "state": state}
-            with np.errstate(invalid="ignore", over="ignore"):
-                return chunk_by_chunk(
-                    query, key, value, beta, decay, scores=scores, writes=writes, **options
-                )
-
-        rule.__doc__, rule.__name__ = function.__doc__, function.__name__
-        return mistake("delta_rule", name)(rule)
-
-    return register
-
-
-@_wrong_chunk("causal mask in place of the decay mask", scores=causal)
+@mistake("delta_rule", "causal mask in place of the decay mask", _rule, scores=causal)
 def delta_rule_under_the_causal_mask():
     """Read what a chunk has written as if it had not decayed.
 
@@ -351,7 +365,7 @@ def delta_rule_under_the_causal_mask():
     """
 
 
-@_wrong_chunk("both triangular systems gated", system=pairs, read_system=pairs)
+@mistake("delta_rule", "both triangular systems gated", _rule, gated=(True, True))
 def delta_rule_both_gated():
     """Put the decay into the system of the erasing keys too, which decay afterwards: twice.
 
@@ -359,7 +373,7 @@ def delta_rule_both_gated():
     """
 
 
-@_wrong_chunk("neither triangular system gated", system=causal, read_system=causal)
+@mistake("delta_rule", "neither triangular system gated", _rule, gated=(False, False))
 def delta_rule_neither_gated():
     """Leave the decay out of the system of the values too: DeltaNet's own form.
 
@@ -367,7 +381,7 @@ def delta_rule_neither_gated():
     """
 
 
-@_wrong_chunk("decay by differences of sums", scores=by_differences, system=by_differences)
+@mistake("delta_rule", "decay by differences of sums", _rule, between=by_differences)
 def delta_rule_by_differences():
     """Take the decay from j to i as exp(Gᵢ − Gⱼ): NaN once a decay is zero.
 
@@ -375,7 +389,7 @@ def delta_rule_by_differences():
     """
 
 
-@_wrong_chunk("decay by two factors", scores=by_factors, system=by_factors)
+@mistake("delta_rule", "decay by two factors", _rule, between=by_factors)
 def delta_rule_by_factors():
     """Multiply by e^Gᵢ and e^−Gⱼ: the second overflows where decay is strong.
 
@@ -383,7 +397,7 @@ def delta_rule_by_factors():
     """
 
 
-@_wrong_chunk("decay by two clamped factors", scores=by_clamped_factors, system=by_clamped_factors)
+@mistake("delta_rule", "decay by two clamped factors", _rule, between=by_clamped_factors)
 def delta_rule_by_clamped_factors():
     """Clamp the exponents of e^Gᵢ and e^−Gⱼ: they cancel where all is forgotten.
 

@@ -172,12 +172,22 @@ def switch_with_weight_one(logits, capacity):
 # route_sigmoid
 
 
-def _sigmoid_routing(logits, k, bias, groups, kept_groups, renormalise, scale, **change):
-    """The reference written out, with the step that a control changes as an argument."""
+def _two_best(grouped):
+    return np.sort(grouped, axis=-1)[..., -2:].sum(axis=-1)
+
+
+def _best(grouped):
+    return grouped.max(axis=-1)
+
+
+def _sigmoid_routing(
+    logits, k, *, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0, **change
+):
+    """The reference written out, with the steps that controls change as arguments."""
     scores = change.get("scores", _sigmoid)(np.asarray(logits, dtype=float))
     biased = scores + (0.0 if bias is None else np.asarray(bias, dtype=float))
     grouped = biased.reshape(*biased.shape[:-1], groups, -1)
-    group_score = change.get("group", lambda g: np.sort(g, axis=-1)[..., -2:].sum(axis=-1))(grouped)
+    group_score = change.get("group", _two_best)(grouped)
     kept = np.argsort(-group_score, axis=-1, kind="stable")[..., :kept_groups]
     allowed = (kept[..., None] == np.arange(groups)).any(axis=-2)
     allowed = np.repeat(allowed, biased.shape[-1] // groups, axis=-1)
@@ -191,15 +201,12 @@ def _sigmoid_routing(logits, k, bias, groups, kept_groups, renormalise, scale, *
     return Routing(experts, scale * weights)
 
 
-@mistake("route_sigmoid", "bias leaks into the weights")
-def sigmoid_with_biased_weights(
-    logits, k, *, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0
-):
+@mistake("route_sigmoid", "bias leaks into the weights", _sigmoid_routing, leak=True)
+def sigmoid_with_biased_weights():
     """Weigh by the biased scores that were meant for the choice alone.
 
     Seen in: vllm #12002; transformers #41647 and #41663.
     """
-    return _sigmoid_routing(logits, k, bias, groups, kept_groups, renormalise, scale, leak=True)
 
 
 @mistake("route_sigmoid", "bias left out")
@@ -211,52 +218,36 @@ def sigmoid_without_bias(logits, k, *, bias=None, **options):
     return route_sigmoid(logits, k, **options)
 
 
-@mistake("route_sigmoid", "group scored by its best expert")
-def sigmoid_with_group_max(
-    logits, k, *, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0
-):
+@mistake("route_sigmoid", "group scored by its best expert", _sigmoid_routing, group=_best)
+def sigmoid_with_group_max():
     """Compare groups by their largest score, as V2 does, instead of the sum of two.
 
     Seen in: DeepSeek-V2's rule under DeepSeek-V3's weights.
     """
-    return _sigmoid_routing(
-        logits, k, bias, groups, kept_groups, renormalise, scale, group=lambda g: g.max(axis=-1)
-    )
 
 
-@mistake("route_sigmoid", "dropped groups at zero")
-def sigmoid_with_dropped_groups_at_zero(
-    logits, k, *, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0
-):
+@mistake("route_sigmoid", "dropped groups at zero", _sigmoid_routing, dropped=0.0)
+def sigmoid_with_dropped_groups_at_zero():
     """Fill dropped groups with 0, which beats a kept expert whose biased score is negative.
 
     Seen in: vllm #13474.
     """
-    return _sigmoid_routing(logits, k, bias, groups, kept_groups, renormalise, scale, dropped=0.0)
 
 
-@mistake("route_sigmoid", "softmax instead of sigmoid")
-def sigmoid_by_softmax(
-    logits, k, *, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0
-):
+@mistake("route_sigmoid", "softmax instead of sigmoid", _sigmoid_routing, scores=softmax)
+def sigmoid_by_softmax():
     """Score by a softmax, so that the bias weighs more than it did in training.
 
     Seen in: DeepSeek-V2's scores under DeepSeek-V3's weights.
     """
-    return _sigmoid_routing(logits, k, bias, groups, kept_groups, renormalise, scale, scores=softmax)
 
 
-@mistake("route_sigmoid", "scaled before renormalising")
-def sigmoid_scaled_first(
-    logits, k, *, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0
-):
+@mistake("route_sigmoid", "scaled before renormalising", _sigmoid_routing, scale_first=True)
+def sigmoid_scaled_first():
     """Multiply by the scale, then divide by the sum: the scale cancels.
 
     Seen in: exchanged lines, a slip that shapes do not catch.
     """
-    return _sigmoid_routing(
-        logits, k, bias, groups, kept_groups, renormalise, scale, scale_first=True
-    )
 
 
 @convention("route_sigmoid", "never renormalised")
@@ -277,7 +268,8 @@ def group_by_two_best(logits, k, *, groups, kept_groups, scale=1.0):
 
     Seen in: DeepSeek-V3's rule under DeepSeek-V2's weights.
     """
-    return _sigmoid_routing(logits, k, None, groups, kept_groups, False, scale, scores=softmax)
+    options = {"groups": groups, "kept_groups": kept_groups, "scale": scale}
+    return _sigmoid_routing(logits, k, renormalise=False, scores=softmax, **options)
 
 
 @convention("route_group_max", "renormalised")

@@ -56,30 +56,6 @@ def scan_with_a_linear_gate(u, dt, A, B, C, *, z=None, **options):
     return (y if z is None else y * np.asarray(z)), state
 
 
-@mistake("selective_scan", "softplus before the bias")
-def scan_with_late_bias(
-    u, dt, A, B, C, *, dt_bias=None, dt_softplus=False, form="recurrent", **options
-):
-    """Add the bias to the softplus.
-
-    Seen in: projections whose own bias is kept apart, so that the two are added in the wrong order.
-    """
-    dt = _positive(dt, dt_softplus) + (0.0 if dt_bias is None else np.asarray(dt_bias))
-    return _scan(u, dt, A, B, C, **options)
-
-
-@mistake("selective_scan", "softplus left out")
-def scan_without_softplus(
-    u, dt, A, B, C, *, dt_bias=None, dt_softplus=False, form="recurrent", **options
-):
-    """Take the step size as it comes, negative ones included.
-
-    Seen in: calls that forget `delta_softplus=True`, whose default is false.
-    """
-    dt = np.asarray(dt) + (0.0 if dt_bias is None else np.asarray(dt_bias))
-    return _scan(u, dt, A, B, C, **options)
-
-
 @convention("selective_scan", "state as (N, channel)")
 def scan_with_transposed_state(u, dt, A, B, C, *, state=None, **options):
     """Keep the transpose of the state: the outputs agree.
@@ -91,15 +67,21 @@ def scan_with_transposed_state(u, dt, A, B, C, *, state=None, **options):
     return y, np.swapaxes(state, -1, -2)
 
 
-# Mamba-1: scans of their own
+# Mamba-1: scans with a changed step
 
 
 def _positive(dt, softplus):
     return np.logaddexp(0, dt) if softplus else np.asarray(dt, dtype=float)
 
 
-def _euler(step, A, B):
-    return np.exp(step * A), step * B
+def _step_size(dt, bias, softplus):
+    return _positive(dt + bias, softplus)
+
+
+def _hold(step, A):
+    """∫ e^(A s) ds over a step: what the input is multiplied by under zero-order hold."""
+    safe = np.where(A == 0, 1.0, A)
+    return np.where(A == 0, step, np.expm1(step * A) / safe)
 
 
 def _scan(
@@ -111,49 +93,58 @@ def _scan(
     *,
     D=None,
     z=None,
+    dt_bias=None,
+    dt_softplus=False,
     discretisation="exponential_euler",
     state=None,
-    rule=_euler,
-    early=False,
+    form="recurrent",
+    **change,
 ):
-    """Scan with `rule(step, A, B)` → (decay, input's factor)."""
+    """The reference written out, with the steps that controls change as arguments."""
     u, dt, A, B, C = (np.asarray(x, dtype=float) for x in (u, dt, A, B, C))
-    if discretisation == "zero_order_hold" and rule is _euler:
-        rule = _hold
+    bias = 0.0 if dt_bias is None else np.asarray(dt_bias, dtype=float)
+    dt = change.get("step_size", _step_size)(dt, bias, dt_softplus)
+    A = change.get("rate", np.array)(A)
+    hold = discretisation == "zero_order_hold"
+    length = change.get("length", _hold if hold else lambda step, A: step)
     h = np.zeros(A.shape) if state is None else np.asarray(state, dtype=float)
     outputs = []
     for t in range(u.shape[-2]):
-        decay, factor = rule(dt[..., t, :, None], A, B[..., t, None, :])
+        step = dt[..., t, :, None]
+        decay = change.get("decay", np.exp)(step * A)
+        factor = length(step, A) * B[..., t, None, :]
         old, h = h, decay * h + factor * u[..., t, :, None]
-        outputs.append(np.sum((old if early else h) * C[..., t, None, :], axis=-1))
+        outputs.append(np.sum((old if change.get("early") else h) * C[..., t, None, :], axis=-1))
     y = np.stack(np.broadcast_arrays(*outputs), axis=-2)
     y = y if D is None else y + np.multiply(D, u)
     return (y if z is None else y * silu(z)), h
 
 
-def _hold(step, A, B):
-    safe = np.where(A == 0, 1.0, A)
-    return np.exp(step * A), np.where(A == 0, step, np.expm1(step * A) / safe) * B
+def _late_bias(dt, bias, softplus):
+    return _positive(dt, softplus) + bias
 
 
-def _scan_by(rule=_euler, **wrong):
-    """Register-ready scan by a wrong rule."""
+@mistake("selective_scan", "softplus before the bias", _scan, step_size=_late_bias)
+def scan_with_late_bias():
+    """Add the bias to the softplus.
 
-    def decorate(function):
-        def scan(
-            u, dt, A, B, C, *, dt_bias=None, dt_softplus=False, form="recurrent", **options
-        ):
-            dt = np.asarray(dt, dtype=float) + (0.0 if dt_bias is None else np.asarray(dt_bias))
-            return _scan(u, _positive(dt, dt_softplus), A, B, C, rule=rule, **wrong, **options)
-
-        scan.__doc__, scan.__name__ = function.__doc__, function.__name__
-        return scan
-
-    return decorate
+    Seen in: projections whose own bias is kept apart, so that the two are added in the wrong order.
+    """
 
 
-@mistake("selective_scan", "sign of A forgotten")
-@_scan_by(lambda step, A, B: (np.exp(-step * A), step * B))
+def _as_it_comes(dt, bias, softplus):
+    return dt + bias
+
+
+@mistake("selective_scan", "softplus left out", _scan, step_size=_as_it_comes)
+def scan_without_softplus():
+    """Take the step size as it comes, negative ones included.
+
+    Seen in: calls that forget `delta_softplus=True`, whose default is false.
+    """
+
+
+@mistake("selective_scan", "sign of A forgotten", _scan, rate=np.negative)
 def scan_that_grows():
     """Take A = exp(A_log) for A = −exp(A_log): the state grows.
 
@@ -161,8 +152,11 @@ def scan_that_grows():
     """
 
 
-@mistake("selective_scan", "logarithm in place of A")
-@_scan_by(lambda step, A, B: (np.exp(step * np.log(-A)), step * B))
+def _stored(A):
+    return np.log(-A)
+
+
+@mistake("selective_scan", "logarithm in place of A", _scan, rate=_stored)
 def scan_by_the_stored_logarithm():
     """Use the stored A_log as A: rates below 1 decay by the wrong number, rates above 1 grow.
 
@@ -170,8 +164,11 @@ def scan_by_the_stored_logarithm():
     """
 
 
-@mistake("selective_scan", "B not multiplied by the step")
-@_scan_by(lambda step, A, B: (np.exp(step * A), B))
+def _no_length(step, A):
+    return 1.0
+
+
+@mistake("selective_scan", "B not multiplied by the step", _scan, length=_no_length)
 def scan_with_an_undiscretised_input():
     """Discretise A and leave B as it is.
 
@@ -179,8 +176,11 @@ def scan_with_an_undiscretised_input():
     """
 
 
-@mistake("selective_scan", "first-order decay")
-@_scan_by(lambda step, A, B: (1 + step * A, step * B))
+def _first_order(exponent):
+    return 1 + exponent
+
+
+@mistake("selective_scan", "first-order decay", _scan, decay=_first_order)
 def scan_by_first_order():
     """Use 1 + ΔA in place of its exponential: unstable where a step exceeds −2/A.
 
@@ -188,8 +188,7 @@ def scan_by_first_order():
     """
 
 
-@mistake("selective_scan", "read before the write")
-@_scan_by(early=True)
+@mistake("selective_scan", "read before the write", _scan, early=True)
 def scan_read_early():
     """Read the output from the state of the step before.
 
