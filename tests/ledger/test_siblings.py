@@ -468,6 +468,8 @@ def test_layers_that_borrow_a_choice_have_no_indexer():
     )
     kinds = [layer.mixer.indexer.heads > 0 for layer in shared.layers]
     assert kinds[:8] == [True, True, True, False, False, False, True, False]
+    borrowed = shared.layers[3].mixer.indexer
+    assert (borrowed.heads, borrowed.width, borrowed.top, borrowed.tensors) == (0, 0, 2048, ())
     indexer = 1536 * 64 * 128 + 7168 * 128 + 2 * 128 + 7168 * 64
     lost = kinds.count(False)
     assert parameters(whole).total - parameters(shared).total == lost * indexer

@@ -211,7 +211,7 @@ def terms(architecture: Architecture, *, ranks: int = 1, reserve: str = "need") 
         for term in _layer(layer, ranks):
             if reserve == "full" and term.limit is not None:
                 term = term._replace(limit=None)
-            found[term] = found.get(term, 0) + 1
+            found[term] = found.get(term, 0) + term.layers
     return tuple(
         term._replace(
             layers=layers,
