@@ -271,6 +271,14 @@ def test_a_false_step_is_refuted_by_a_counterexample(name):
     assert "is refuted" in event.reasons[0]
 
 
+def test_what_is_defined_may_be_negative_unless_it_is_declared_positive():
+    symbols, lines = {"x": (), "u": ()}, [("u + x", "start"), ("x - x**2 - 1", "insert u")]
+    options = {"given": ["u == -x**2 - 1"], "control": ("x + x**2 + 1", "loses the sign")}
+    assert on_a_page("t", symbols, lines, positive=["x"], **options).passed
+    never = on_a_page("t", symbols, lines, positive=["x", "u"], **options)
+    assert [step.status for step in never.steps] == ["start", "undecided"]
+
+
 def test_a_counterexample_gives_both_lines_in_their_order():
     event = on_a_page("t", {"x": ()}, [("x", "start"), ("3 * x + 7", "so they say")], control=(1, "x + 1"))
     for witness, after in ((event.steps[1].witness, lambda x: 3 * x + 7), (event.control.witness, lambda x: x + 1)):

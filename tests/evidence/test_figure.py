@@ -136,6 +136,14 @@ class TestMask:
         assert [label.get_text() for label in ax.get_yticklabels()] == list("0123")
         assert figure.get_size_inches() == pytest.approx([0.9 + 8 * 0.28, 0.9 + 4 * 0.28])
 
+    def test_every_cell_is_inside_and_the_first_query_on_top(self):
+        [ax] = draw_mask(np.ones((4, 8), bool)).axes
+        (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        assert left < 0 and right > 8 and top < 0 and bottom > 4
+        assert -left == -top == pytest.approx(right - 8) == pytest.approx(bottom - 4)  # in the middle
+        corners = np.array([cell.get_bbox().get_points() for cell in ax.patches])
+        np.testing.assert_allclose(corners.mean(axis=1), [(j + 0.5, i + 0.5) for i in range(4) for j in range(8)])
+
     def test_side_by_side_each_has_room(self):
         """A cell is no smaller beside a second mask than alone, and text of eleven points fits over it."""
         one, two = (draw_masks(dict.fromkeys(names, np.ones((4, 8), bool))) for names in (("a",), ("a", "b")))

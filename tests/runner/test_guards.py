@@ -194,6 +194,13 @@ def test_a_child_process_cannot_write_into_the_repository(judge, tmp_path):
 
 
 @confined
+def test_no_program_that_a_page_starts_has_more_rights_than_the_page(judge):
+    """The kernel says so itself; without it only a superuser could be confined."""
+    code = "import pathlib, re\nprint(re.findall('NoNewPrivs:.(.)', pathlib.Path('/proc/self/status').read_text()))"
+    assert [event.text for event in judge(page(code)).pages["docs/page.md"].events] == ["['1']\n"]
+
+
+@confined
 def test_code_that_goes_round_python_cannot_write_into_the_repository(judge, tmp_path):
     target = tmp_path / "book" / "docs" / "sound.md"
     code = f"import ctypes\nprint(ctypes.CDLL(None).unlink({str(target).encode()!r}))"
