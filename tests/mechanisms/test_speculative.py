@@ -157,3 +157,11 @@ def test_refusals(call, message):
         call()
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_may_miss_one_by_a_millionth(sign):
+    """Room for float32, no more."""
+    residual([0.6, 0.4 + sign * 0.9e-6], [0.5, 0.5])
+    with pytest.raises(ValueError, match="^target must sum to 1 over its last axis, got "):
+        residual([0.6, 0.4 + sign * 1.1e-6], [0.5, 0.5])
