@@ -36,6 +36,13 @@ def test_a_check_that_holds_says_what_its_controls_did():
     assert mistake.error == pytest.approx(2.0)  # |5 - 1| over the largest expected magnitude, 2
 
 
+def test_a_wide_tolerance_says_why_and_a_narrow_one_need_not():
+    values = np.array([1.0, 2.0]), [1.0, 2.0]
+    wide = check("c", *values, controls=FAR, tolerance=1e-5, because="the device rounds to float32")
+    assert (wide.tolerance, wide.because) == (1e-5, "the device rounds to float32")
+    assert check("c", *values, controls=FAR).because is None
+
+
 def test_a_check_that_does_not_hold_raises_outside_a_page():
     with pytest.raises(CheckFailed, match=r"it holds: off by 0\.050: expected 2, got 1\.9 at \[1\]"):
         check("it holds", np.linspace(1.0, 1.9, 2), [1.0, 2.0], controls=FAR, tolerance=1e-9)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -82,10 +83,11 @@ def test_chapters_are_found_by_file_and_by_the_end_of_their_path(book, monkeypat
 def test_each_check_is_a_pytest_item(book):
     (book / "conftest.py").write_text('pytest_plugins = ["archcards.evidence.testing"]\n')
     (book / "pytest.ini").write_text("[pytest]\n")
-    source = str(Path(archcards.__file__).parents[1])
+    paths = [*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(archcards.__file__).parents[1])]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "docs"],
-        cwd=book, env=os.environ | {"PYTHONPATH": source}, capture_output=True, text=True,
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "docs",
+         "--junitxml", "report.xml", "-o", "junit_family=xunit1"],
+        cwd=book, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)}, capture_output=True, text=True,
     )  # fmt: skip
     verdicts = dict(re.findall(r"^(docs/\S+::.*?) (PASSED|FAILED) ", ran.stdout, re.MULTILINE))
     assert verdicts == {
@@ -95,6 +97,16 @@ def test_each_check_is_a_pytest_item(book):
         "docs/part/claims.md::page": "FAILED",
         "docs/part/index.md::page": "PASSED",
         "docs/sources.yml::sources and docstrings": "PASSED",
+    }
+    # Where an editor jumps to; pytest counts lines from zero.
+    cases = [case.attrib for case in ElementTree.parse(book / "report.xml").iter("testcase")]
+    assert {(case["file"], case["name"], int(case["line"]) + 1) for case in cases} == {
+        ("docs/index.md", "page", 1),
+        ("docs/part/claims.md", "6 three is three", 6),
+        ("docs/part/claims.md", "7 three is four", 7),
+        ("docs/part/claims.md", "page", 1),
+        ("docs/part/index.md", "page", 1),
+        ("docs/sources.yml", "sources and docstrings", 1),
     }
     assert ran.returncode == 1
     assert (

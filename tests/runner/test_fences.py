@@ -166,6 +166,14 @@ def test_a_fence_in_indented_code():
     assert reasons(text.removeprefix("a\n\n")) == [(1, reason)]  # nothing stands before it
 
 
+@pytest.mark.parametrize("above", ["> a\n", "> a\nb\n", "a\n    b\n", "a\n    b\nc\n"])
+def test_a_fence_right_below_indented_or_quoted_lines(above):
+    reason = "a fence below indented or quoted lines needs a blank line above it"
+    fence = '```python exec="true"\nx = 1\n```\n'
+    assert blocks(above + fence) == [] and reasons(above + fence) == [(above.count("\n") + 1, reason)]
+    assert len(blocks(above + "\n" + fence)) == 1 and reasons(above + "\n" + fence) == []
+
+
 def test_a_quote_mark_and_its_space_are_no_indentation():
     text = '> ```python exec="true"\n> x = 1\n> ```\n'
     assert blocks(text) == [(1, 2, 3, "x = 1")] and reasons(text) == []
