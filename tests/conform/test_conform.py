@@ -265,6 +265,24 @@ def test_two_controls_of_one_step_cannot_be_agreed_on():
         conform("delta_rule", delta(), follows=["no decay", "decay after the read"])
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_variance_as_a_difference_of_squares_is_wrong_far_from_zero(dtype):
+    """Its digits cancel where a mean is far above the spread; those of squared differences do not."""
+
+    def norm(x, weight=None, bias=None, *, of_squares=True):
+        x = x.astype(dtype)
+        mean = x.mean(-1, keepdims=True)
+        variance = (x * x).mean(-1, keepdims=True) - mean * mean
+        if not of_squares:
+            variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        y = (x - mean) / np.sqrt(np.maximum(variance, 0) + 1e-5)
+        return y * (1 if weight is None else weight) + (0 if bias is None else bias)
+
+    assert conform("layer_norm", lambda *given, **named: norm(*given, **named, of_squares=False), dtype=dtype)
+    report = conform("layer_norm", norm, dtype=dtype)
+    assert [one.case for one in report.outcomes if not one.equal] == ["a mean far above the spread"]
+
+
 def test_a_right_copy_matches_and_says_what_was_not_compared():
     def write(state, key, value, beta):
         error = value - np.einsum("bk,bkv->bv", key, state)
