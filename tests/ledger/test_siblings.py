@@ -661,6 +661,13 @@ def test_the_text_model_behind_pixtral_says_which_window_it_leaves_out(text_type
     assert {layer.mixer.reach.size for layer in layers} == {window}
 
 
+def test_gemma_4s_layers_that_read_everything_have_wider_heads():
+    """256 within windows and 512 beyond, where the file is silent, as the library has it."""
+    absent = {name: value for name, value in case_of("gemma4_text").items() if name not in ("head_dim", "global_head_dim")}
+    found = {(layer.mixer.reach.kind, layer.mixer.key_width) for layer in read_config(absent).layers}
+    assert found == {("window", 256), ("full", 512)}
+
+
 def test_gemma_3_says_how_long_an_image_is():
     config = case_of("gemma3")
     absent = {name: value for name, value in config.items() if name != "mm_tokens_per_image"}

@@ -571,6 +571,12 @@ def test_groups_must_divide_the_heads():
     refuses(Mamba2Weights, weights, "norm must divide into 3 equal parts, got 8")
 
 
+def test_a_block_refuses_what_is_no_record_of_its_weights():
+    for block, kind in ((mamba_block, "MambaWeights"), (mamba2_block, "Mamba2Weights")):
+        with pytest.raises(ValueError, match=f"^weights must be a {kind}, got "):
+            block(np.zeros((2, 3)), {"input": np.zeros((3, 4))})
+
+
 def test_a_block_refuses_an_input_or_a_cache_that_does_not_fit():
     weights = MambaWeights(**mamba_weights(np.random.default_rng(0)))
     with pytest.raises(ValueError, match="^x must have the model width of input, 3, got 2$"):
