@@ -359,7 +359,7 @@ def ministral(fields: Fields) -> Architecture:
 
 def ministral3(fields: Fields) -> Architecture:
     """Ministral 3: Mistral's layer, full attention unless a window is given."""
-    return decoder(fields, kv_heads=8, reach=windows())
+    return decoder(fields, head_width=128, kv_heads=8, reach=windows())
 
 
 def vaultgemma(fields: Fields) -> Architecture:

@@ -22,8 +22,10 @@ def _interval(fields: Fields, layers: int, default: int = 4) -> list[str]:
     ]
 
 
-def _qwen_mixers(fields: Fields, hidden: int) -> tuple[Attention, Recurrence]:
-    widths = head_widths(fields, hidden, default=256)
+def _qwen_mixers(
+    fields: Fields, hidden: int, kv_heads: int
+) -> tuple[Attention, Recurrence]:
+    widths = head_widths(fields, hidden, default=256, kv_default=kv_heads)
     fields.only("attn_output_gate", True)
     reads = attention(
         hidden,
@@ -63,7 +65,7 @@ def qwen3_next(fields: Fields) -> Architecture:
     """Qwen3-Next: three gated-delta layers to one of gated attention; experts throughout."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
     kinds = _interval(fields, layers)
-    reads, recurrent = _qwen_mixers(fields, hidden)
+    reads, recurrent = _qwen_mixers(fields, hidden, 2)
     inner = fields.maybe("intermediate_size")
     parts = sparse_layers(
         fields, layers, _qwen_moe(fields, hidden), dense(gated(hidden, inner)) if inner else None
@@ -83,10 +85,10 @@ def qwen3_next(fields: Fields) -> Architecture:
     )
 
 
-def _qwen3_5_text(fields: Fields, part: Callable) -> Architecture:
+def _qwen3_5_text(fields: Fields, part: Callable, kv_heads: int) -> Architecture:
     hidden, layers = fields.size("hidden_size"), fields.layers()
     kinds = _interval(fields, layers)
-    reads, recurrent = _qwen_mixers(fields, hidden)
+    reads, recurrent = _qwen_mixers(fields, hidden, kv_heads)
     network = part(fields, hidden)
     if fields.items("mlp_only_layers"):
         raise fields.refuse("mlp_only_layers", "an empty list")
@@ -128,12 +130,12 @@ def _experts(fields: Fields, hidden: int):
 
 def qwen3_5_text(fields: Fields) -> Architecture:
     """Qwen3.5's text model, dense."""
-    return _qwen3_5_text(fields, _dense)
+    return _qwen3_5_text(fields, _dense, 4)
 
 
 def qwen3_5_moe_text(fields: Fields) -> Architecture:
     """Qwen3.5's text model with experts."""
-    return _qwen3_5_text(fields, _experts)
+    return _qwen3_5_text(fields, _experts, 2)
 
 
 def kimi_linear(fields: Fields) -> Architecture:

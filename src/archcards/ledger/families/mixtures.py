@@ -108,12 +108,13 @@ def qwen2_moe(fields: Fields) -> Architecture:
     )
 
 
-def qwen3_moe(fields: Fields) -> Architecture:
+def qwen3_moe(fields: Fields, *, kv_heads: int = 4, count: int = 128) -> Architecture:
     """Qwen3 with experts: no shared expert, head norms on query and key."""
     return decoder(
         fields,
+        kv_heads=kv_heads,
         reach=qwen_windows,
-        parts=_qwen_parts(count=128),
+        parts=_qwen_parts(count=count),
         bias=fields.flag("attention_bias", False),
         extra=each_head,
     )

@@ -1,6 +1,7 @@
 """Text models of families read elsewhere, with a vision tower in front."""
 
 from collections.abc import Callable
+from functools import partial
 
 from ..architecture import Architecture, Tower
 from ..fields import Fields
@@ -74,8 +75,9 @@ def qwen3_vl(fields: Fields) -> Architecture:
 
 
 def qwen3_vl_moe(fields: Fields) -> Architecture:
-    """Qwen3-VL with experts."""
-    return _joined(fields, mixtures.qwen3_moe, ("qwen3_vl_moe_text",), qwen_vision)
+    """Qwen3-VL with experts: other numbers than Qwen3's where a file is silent."""
+    text = partial(mixtures.qwen3_moe, kv_heads=16, count=60)
+    return _joined(fields, text, ("qwen3_vl_moe_text",), qwen_vision)
 
 
 def qwen3_5(fields: Fields) -> Architecture:
