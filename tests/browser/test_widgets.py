@@ -132,12 +132,12 @@ def test_widgets_live_on_when_the_content_is_exchanged(page, address):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", PLACES)
-def test_axe_finds_nothing_in_a_widget_that_has_begun(new_page, address, path, scheme):
+@pytest.mark.parametrize("place", PLACES)
+def test_axe_finds_nothing_in_a_widget_that_has_begun(new_page, address, place, scheme):
     page, wrong = new_page(color_scheme=scheme, reduced_motion="reduce")
-    page.goto(address + path)
+    page.goto(address + place)
     page.evaluate(AXE)
-    for name in PLACES[path]:
+    for name in PLACES[place]:
         widget = near(page, name)
         if name == "live":
             widget.get_by_label("Beside it").select_option("own")
@@ -146,10 +146,10 @@ def test_axe_finds_nothing_in_a_widget_that_has_begun(new_page, address, path, s
     assert not wrong
 
 
-@pytest.mark.parametrize("path", PLACES)
-def test_the_room_is_there_before_the_widget(page, address, path):
-    page.goto(address + path)
-    for name in PLACES[path]:
+@pytest.mark.parametrize("place", PLACES)
+def test_the_room_is_there_before_the_widget(page, address, place):
+    page.goto(address + place)
+    for name in PLACES[place]:
         widget = page.locator(f"ac-{name}")
         before = widget.bounding_box()["height"]
         near(page, name)
