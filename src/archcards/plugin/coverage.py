@@ -73,15 +73,21 @@ def _calls(method: str) -> Iterator[tuple[str, ast.Call]]:
                 yield file.stem.removeprefix("_"), call
 
 
+def _readers(conditions: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], list[str]]:
+    """The modules that state each condition on a field, in their order and once each."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for module, field, condition in conditions:
+        found.setdefault((field, condition), {})[module] = None
+    return {condition: list(modules) for condition, modules in found.items()}
+
+
 def conditions_table() -> str:
     """What the readers expect of a field besides: each refusal that names a field and says in words why."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for module, call in _calls("refuse"):
-        if len(call.args) == 2 and all(isinstance(part, ast.Constant) for part in call.args):
-            field, expected = (part.value for part in call.args)
-            readers = found.setdefault((field, expected), [])
-            if module not in readers:
-                readers.append(module)
+    found = _readers(
+        (module, *(part.value for part in call.args))
+        for module, call in _calls("refuse")
+        if len(call.args) == 2 and all(isinstance(part, ast.Constant) for part in call.args)
+    )
     rows = [
         f'<tr><th scope="row"><code>{escape(field)}</code></th><td>{escape(expected)}</td>'
         f"<td>{escape(', '.join(readers))}</td></tr>"
@@ -105,16 +111,11 @@ def refusals() -> Iterator[tuple[str, str, str]]:
 
 def refusals_table() -> str:
     """The refused fields, each with the readers that refuse it."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for module, field, allowed in refusals():
-        readers = found.setdefault((field, allowed), [])
-        if module not in readers:
-            readers.append(module)
     rows = [
         f'<tr><th scope="row"><code>{escape(field)}</code></th>'
         f"<td>{f'<code>{escape(allowed)}</code>' if allowed else 'absent'}</td>"
         f"<td>{escape(', '.join(readers))}</td></tr>"
-        for (field, allowed), readers in sorted(found.items())
+        for (field, allowed), readers in sorted(_readers(refusals()).items())
     ]
     return table(
         "Fields that are refused at any other value",
