@@ -105,16 +105,30 @@ def test_search_by_keyboard(page, address):
     field = page.get_by_role("textbox", name="Search")
     expect(field).to_be_focused()
     page.keyboard.type("kv cache size")
-    page.locator(".md-search-result__link").first.wait_for()
+    first = page.locator(".md-search-result__link").first
+    expect(first).to_have_attribute("href", re.compile("attention/heads-and-cache/"))  # and not of "kv"
     page.keyboard.press("ArrowDown")
-    assert page.evaluate("document.activeElement.matches('.md-search-result__link')")
+    expect(first).to_be_focused()
     assert not page.evaluate("examine.focused()")["fault"]
     page.keyboard.press("Escape")
     expect(page.locator(".md-search__scrollwrap")).to_be_hidden()
     page.keyboard.press("/")
+    expect(page.locator(".md-search__scrollwrap")).to_be_visible()
     page.keyboard.press("ArrowDown")
+    expect(first).to_be_focused()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("attention/heads-and-cache/"))
+
+
+def test_an_early_enter_in_the_search_keeps_the_page(page, address):
+    page.goto(address + CHAPTER)
+    page.evaluate("""() => {
+        const form = document.forms.search;
+        form.elements.query.value = "kv";
+        form.requestSubmit();
+    }""")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert page.url == address + CHAPTER
 
 
 def test_the_switch_is_worked_by_keyboard(page, address):

@@ -31,3 +31,7 @@ new MutationObserver(() => {
   choose();
   new MutationObserver(choose).observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
 }
+
+// The search answers as one types. An Enter that comes before the theme has heard that the field is in use
+// would send the field as a form and load the page anew.
+document.forms.search?.addEventListener("submit", (event) => event.preventDefault());
