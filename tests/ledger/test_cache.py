@@ -118,7 +118,7 @@ def test_a_growth_that_is_no_whole_number():
     assert kept.scalars == 512 * 7 + 640 * 2
 
 
-@pytest.mark.parametrize("ranks, heads", [(1, 8), (2, 4), (8, 1), (16, 1), (64, 1)])
+@pytest.mark.parametrize("ranks, heads", [(1, 8), (2, 4), (8, 1), (16, 1), (32, 1)])
 def test_ranks_divide_and_then_repeat_key_value_heads(ranks, heads):
     model = bundled("Meta-Llama-3.1-8B")
     assert cache(model, 10, ranks=ranks).scalars == 32 * heads * 2 * 128 * 10
@@ -129,9 +129,49 @@ def test_every_rank_holds_the_whole_latent():
     assert cache(model, 10, ranks=8).scalars == cache(model, 10).scalars
 
 
-def test_ranks_that_do_not_divide():
-    with pytest.raises(ValueError, match="ranks: expected a divisor or a multiple of the 8"):
-        cache(bundled("Meta-Llama-3.1-8B"), 10, ranks=3)
+# What an engine refuses, as vLLM does. Among heads that ranks divide, key/value heads may still not go up.
+REFUSED = [
+    ("Meta-Llama-3.1-8B", 3, "divisor of the 32 query heads"),
+    ("Meta-Llama-3.1-8B", 64, "divisor of the 32 query heads"),
+    ("falcon-7b", 2, "divisor of the 71 query heads"),
+    ("DeepSeek-V3", 256, "divisor of the 128 query heads"),
+    ("DeepSeek-V4-Flash", 128, "divisor of the 64 query heads"),
+    ("MiniMax-M2.5", 6, "divisor or a multiple of the 8 key/value heads"),
+    ("MiniMax-M2.5", 12, "divisor or a multiple of the 8 key/value heads"),
+    ("Codestral", 16, "divisor of the 8 mamba2 groups"),
+    ("Codestral", 256, "divisor of the 128 mamba2 heads"),
+    ("Qwen3-Next", 32, "divisor of the 16 gated_delta groups"),
+    ("mamba-130m", 5, "divisor of the 1536 mamba heads"),
+]
+
+
+@pytest.mark.parametrize("name, ranks, expected", REFUSED)
+def test_ranks_that_do_not_divide(name, ranks, expected):
+    with pytest.raises(ValueError, match=f"^ranks: expected a {expected}, came {ranks}$"):
+        cache(bundled(name), 10, ranks=ranks)
+
+
+def test_ranks_that_do_divide():
+    falcon = bundled("falcon-7b")  # 71 query heads, one key/value head
+    assert cache(falcon, 10, ranks=71).scalars == cache(falcon, 10).scalars
+    minimax = bundled("MiniMax-M2.5")  # 48 and 8
+    by_ranks = [cache(minimax, 10, ranks=ranks).scalars for ranks in (1, 2, 8, 16, 24, 48)]
+    assert [by_ranks[0] // held for held in by_ranks] == [1, 2, 8, 8, 8, 8]
+
+
+def test_a_layer_that_reads_another_layer_s_cache_has_query_heads_too():
+    model = bundled("gemma-4-E2B")
+    reading = [layer for layer in model.layers if not layer.mixers[0].cached]
+    with pytest.raises(ValueError, match="divisor of the 8 query heads, came 3$"):
+        cache(model._replace(layers=tuple(reading)), 10, ranks=3)
+
+
+def test_a_single_group_is_on_every_rank():
+    """Granite 4's convolution: 48 heads of 64 channels, and one group of 256 that all of them share."""
+    kept = [cache(bundled("granite-4.0-h-1b"), 1, ranks=ranks).terms for ranks in (1, 4)]
+    inputs = [next(term for term in terms if term.kind == "convolution_inputs") for terms in kept]
+    whole, quarter = (term.fixed_scalars // term.layers for term in inputs)
+    assert (whole, quarter) == (3 * (48 * 64 + 256), 3 * (12 * 64 + 256))
 
 
 def test_ranks_divide_recurrent_memory():

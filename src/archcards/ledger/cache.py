@@ -116,19 +116,38 @@ class Cache(NamedTuple):
     fixed_scalars: int
 
 
+# What engines refuse is nobody's cache. The rules are vLLM's: heads are divided evenly; key/value heads,
+# where there are fewer than ranks, are copied evenly; and a single group is copied to every rank.
+
+
 def _share(units: int, ranks: int, name: str) -> int:
-    """Heads on one rank: their share, or one that several ranks repeat."""
-    if units % ranks == 0:
-        return units // ranks
-    if ranks % units == 0:
+    """Units on one rank, which has as many as any other."""
+    if units % ranks:
+        raise ValueError(f"ranks: expected a divisor of the {units} {name}, came {ranks}")
+    return units // ranks
+
+
+def _key_value_share(heads: int, ranks: int) -> int:
+    """Key/value heads on one rank: their share, or one that several ranks copy."""
+    if heads % ranks == 0:
+        return heads // ranks
+    if ranks % heads == 0:
         return 1
-    raise ValueError(f"ranks: expected a divisor or a multiple of the {units} {name}, came {ranks}")
+    raise ValueError(
+        f"ranks: expected a divisor or a multiple of the {heads} key/value heads, came {ranks}"
+    )
+
+
+def _group_share(groups: int, ranks: int, name: str) -> int:
+    """Groups on one rank: their share, or the one that all ranks copy."""
+    return 1 if groups == 1 else _share(groups, ranks, name)
 
 
 def _attention(mixer: Attention, ranks: int) -> Iterator[Term]:
+    _share(mixer.heads, ranks, "query heads")
     if not mixer.cached:
         return
-    heads = _share(mixer.kv_heads, ranks, "key/value heads")
+    heads = _key_value_share(mixer.kv_heads, ranks)
     limit = mixer.reach.size if mixer.reach.kind in ("window", "chunk") else None
     kind = (
         "cross_keys_values"
@@ -147,7 +166,8 @@ def _attention(mixer: Attention, ranks: int) -> Iterator[Term]:
     )
 
 
-def _latent(mixer: LatentAttention) -> Iterator[Term]:
+def _latent(mixer: LatentAttention, ranks: int) -> Iterator[Term]:
+    _share(mixer.heads, ranks, "query heads")
     # One latent serves all heads, so every rank keeps it whole.
     yield Term(
         "latent",
@@ -159,7 +179,8 @@ def _latent(mixer: LatentAttention) -> Iterator[Term]:
         yield Term("indexer_keys", 1, mixer.indexer.width, rows=((1, mixer.indexer.width),))
 
 
-def _compressed(mixer: CompressedAttention) -> Iterator[Term]:
+def _compressed(mixer: CompressedAttention, ranks: int) -> Iterator[Term]:
+    _share(mixer.heads, ranks, "query heads")
     yield Term("window_keys_values", 1, mixer.width, mixer.window, rows=((1, mixer.width),))
     if mixer.stride:
         yield Term(
@@ -183,7 +204,7 @@ def _recurrence(mixer: Recurrence, ranks: int) -> Iterator[Term]:
             "memory", 1, fixed_scalars=memory, rows=((heads * mixer.key_width, mixer.value_width),)
         )
     past = sum(
-        _share(units, ranks, f"{mixer.kind} groups") * width for units, width in mixer.inputs
+        _group_share(units, ranks, f"{mixer.kind} groups") * width for units, width in mixer.inputs
     )
     past *= mixer.kernel - 1
     if past:
@@ -195,9 +216,9 @@ def _layer(layer: Layer, ranks: int) -> Iterator[Term]:
         if isinstance(mixer, Attention):
             yield from _attention(mixer, ranks)
         elif isinstance(mixer, LatentAttention):
-            yield from _latent(mixer)
+            yield from _latent(mixer, ranks)
         elif isinstance(mixer, CompressedAttention):
-            yield from _compressed(mixer)
+            yield from _compressed(mixer, ranks)
         else:
             yield from _recurrence(mixer, ranks)
 
@@ -272,8 +293,8 @@ def cache(
         state_dtype: format of recurrent memory; `dtype` unless given.
         reserve: `"need"`, or `"full"`: what an engine holds that gives every layer the whole
             context, windows or not.
-        ranks: tensor-parallel ranks; the result is for one of them. Key/value heads are
-            divided, and repeated where there are fewer heads than ranks.
+        ranks: tensor-parallel ranks; the result is for one of them. They divide the heads
+            evenly, as engines ask; key/value heads, where there are fewer, are repeated evenly.
 
     Raises:
         ValueError: a number out of bounds, an unknown format, heads that ranks do not divide.

@@ -236,12 +236,6 @@ def notes(
     if reserve == "full":
         found.append("reserved: every layer holds the whole context, windows too")
     if kept.ranks > 1 and architecture.decodes:
-        queries = {m.heads for m in mixers if isinstance(m, (Attention, LatentAttention))}
-        found += [
-            f"{kept.ranks} ranks do not divide the {number} query heads evenly, as most engines ask"
-            for number in sorted(queries)
-            if number % kept.ranks
-        ]
         heads = {m.kv_heads for m in mixers if isinstance(m, Attention) and m.cached}
         repeated = [h for h in heads if h < kept.ranks]
         found.append(
