@@ -68,6 +68,33 @@ def delta(late_decay=False, scaled=False, sign=1, early=False, beta_power=1, tra
     return rule
 
 
+def memory_read(late=False, early=False, by_logarithm=False):
+    """Linear attention as a loop over time, its normaliser a column of ones."""
+
+    def read(query, key, value, log_decay=None, normalise=False, scale=1.0, state=None):
+        value = np.concatenate([value, np.ones_like(value[..., :1])], -1) if normalise else value
+        S = np.zeros((*key.shape[:2], key.shape[-1], value.shape[-1]))
+        if state is not None:
+            S = np.concatenate([state[0], state[1][..., None]], -1) if normalise else state
+        output = []
+        for t in range(key.shape[2]):
+            decay = np.ones(1)
+            if log_decay is not None:
+                decay = log_decay[:, :, t] if by_logarithm else np.exp(log_decay[:, :, t])
+                decay = decay[..., None, None] if decay.ndim == 2 else decay[..., None]
+            written = key[..., t, :, None] * value[..., t, None, :]
+            new = decay * (S + written) if late else decay * S + written
+            output.append((query[..., t, :, None] * (S if early else new)).sum(-2))
+            S = new
+        output = np.stack(output, 2)
+        if normalise:
+            with np.errstate(invalid="ignore"):
+                return output[..., :-1] / output[..., -1:], (S[..., :-1], S[..., -1])
+        return scale * output, S
+
+    return read
+
+
 def softmax_read(divisor=lambda q, v: math.sqrt(q.shape[-1]), tiled=False, hidden=-np.inf, empty=0.0):
     def read(query, key, value, mask=None, scale=None):
         repeat = query.shape[1] // key.shape[1]
@@ -167,6 +194,12 @@ def bessel(x, weight=None, bias=None, eps=1e-5):
     return y * (1 if weight is None else weight) + (0 if bias is None else bias)
 
 
+def norm(x, weight=None, bias=None, eps=1e-6, centred=False):
+    x = x - x.mean(-1, keepdims=True) if centred else x
+    y = x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+    return y * (1 if weight is None else weight) + (0 if bias is None else bias)
+
+
 def leftover(target, draft):
     return np.maximum(target - draft, 0)
 
@@ -190,6 +223,12 @@ BROKEN = [
     ("delta_rule", delta(late_decay=True, early=True), {"decay after the read", "read before the write"}),
     ("delta_rule", delta(late_decay=True, sign=-1), {"decay after the read", "error with the wrong sign"}),
     ("delta_rule", delta(sign=-1, early=True), {"error with the wrong sign", "read before the write"}),
+    ("linear_attention", memory_read(late=True), {"decay after the write"}),
+    ("linear_attention", memory_read(late=True, early=True), {"decay after the write", "read before the write"}),
+    ("linear_attention", memory_read(late=True, by_logarithm=True), {"decay after the write", "log-decay read as decay"}),
+    ("linear_attention", memory_read(early=True, by_logarithm=True), {"read before the write", "log-decay read as decay"}),
+    ("rms_norm", lambda x, weight=None, eps=1e-5: norm(x, weight, eps=eps), {"epsilon of 1e-5"}),
+    ("layer_norm", lambda x, weight=None, bias=None: norm(x, weight, bias, 1e-6, True), {"epsilon of 1e-6"}),
     ("gated_write", gated_late, {"decay after the read", "error with the wrong sign"}),
     ("route_sigmoid", route_by_sigmoid(best=1, dropped=0.0), {"group scored by its best expert", "dropped groups at zero"}),
     ("route_sigmoid", route_by_sigmoid(best=1, leak=True), {"group scored by its best expert", "bias leaks into the weights"}),
@@ -235,7 +274,14 @@ CHUNKS = [*SYSTEMS, *RATIOS, "causal mask in place of the decay mask"]
 STEPS = [*ORDERS, "read before the write", "log-decay read as decay"]
 GIVEN = ["log-decay read as decay", "decay of the step before"]
 LINEAR = ["beta on the value alone", "decay after the read", "factors in the other order"]
+LINEAR_CHUNKS = ["causal mask in place of the decay mask", *RATIOS[:2]]
+LINEAR_STEPS = ["decay after the write", "log-decay read as decay"]
+NORMALISERS = ["not normalised", "normaliser summed along the heads", "normaliser without the running sum", "normaliser does not decay"]
 APART = {
+    "linear_attention": among(*NORMALISERS)
+    | among(*LINEAR_CHUNKS)
+    | between(["no decay"], [*LINEAR_STEPS, *LINEAR_CHUNKS, "memory between chunks does not decay"])
+    | between(LINEAR_STEPS, [*LINEAR_CHUNKS, "memory between chunks does not decay"]),
     "delta_rule": among("no decay", *ORDERS)
     | among(*SYSTEMS)
     | among(*RATIOS)
@@ -291,6 +337,8 @@ def test_a_right_copy_matches_and_says_what_was_not_compared():
     assert conform("delta_write", write)
     report = conform("delta_rule", lambda *given, **options: delta()(*given, **options)[0])
     assert report and report.compared == ("output",)
+    assert conform("linear_attention", memory_read())
+    assert conform("layer_norm", lambda x, weight=None, bias=None: norm(x, weight, bias, 1e-5, centred=True))
 
 
 def test_an_unknown_mistake_is_reported_with_its_smallest_case():

@@ -51,14 +51,18 @@ CASES = {
         "epsilon outside the root": lambda f: f(X / 100),
         "mean not removed": lambda f: f(X, wave(6), wave(6, start=1.0)),
         "over time instead of channels": lambda f: f(X),
+        "epsilon of 1e-6": lambda f: f(X / 100),
+        "epsilon of 1e-12": lambda f: f(X / 100),
     },
     "rms_norm": {
         "the weight is stored less one": lambda f: f(X, wave(6)),
         "epsilon outside the root": lambda f: f(X / 1000),
         "sum of squares instead of their mean": lambda f: f(X),
         "mean removed": lambda f: f(X),
+        "epsilon of 1e-5": lambda f: f(X / 1000),
     },
-    "gated_norm": {
+    "gated_norm": {"epsilon of 1e-6": lambda f: f(X / 100, GATE)}
+    | {
         name: lambda f: f(X, GATE, wave(6), groups=2)
         for name in (
             "norm over the whole vector",
@@ -68,7 +72,8 @@ CASES = {
             "gated twice",
         )
     },
-    "qk_norm": {
+    "qk_norm": {"epsilon of 1e-5": lambda f: f(wave(2, 3, 4) / 1000, wave(2, 3, 4) / 1000)}
+    | {
         name: lambda f: f(wave(2, 3, 4), wave(2, 3, 4, start=0.2), wave(4), wave(4, start=0.5))
         for name in ("over all heads together", "queries only", "unit length")
     },

@@ -3,7 +3,15 @@
 import numpy as np
 
 from ._reference import elu_plus_one, linear_attention
-from ._recurrence import by_differences, by_factors, causal, chunk_by_chunk, exponents, step_by_step
+from ._recurrence import (
+    by_differences,
+    by_factors,
+    causal,
+    chunk_by_chunk,
+    exponents,
+    pairs,
+    step_by_step,
+)
 from ._registry import convention, mistake
 
 __all__: list[str] = []
@@ -27,52 +35,84 @@ def relu(x):
     return np.maximum(x, 0.0)
 
 
-# The wrong step or the wrong chunk, with the normaliser as one more value channel.
+# Linear attention written out, with what controls change as arguments: step by step, or in chunks where
+# the change is in how chunks are computed. The normaliser is one more value channel.
 
 
-def _with_normaliser(run):
-    """Give `run(query, key, value, log_decay, chunk, scale=, state=)` the mechanism's signature."""
-
-    def mechanism(
-        query,
-        key,
-        value,
-        *,
-        log_decay=None,
-        normalise=False,
-        scale=1.0,
-        state=None,
-        form="recurrent",
-        chunk=64,
-    ):
-        value = np.asarray(value, dtype=float)
-        if not normalise:
-            return run(query, key, value, log_decay, chunk, scale=scale, state=state)
-        value = np.concatenate([value, np.ones_like(value[..., :1])], axis=-1)
-        if state is not None:
-            state = np.concatenate([state[0], np.asarray(state[1])[..., None]], axis=-1)
-        output, memory = run(query, key, value, log_decay, chunk, state=state)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            output = output[..., :-1] / output[..., -1:]
-        return output, (memory[..., :-1], memory[..., -1])
-
-    mechanism.__doc__, mechanism.__name__ = run.__doc__, run.__name__
-    return mechanism
+def _step(memory, key, value, beta, decay, *, decays="before the write", reads="after the write"):
+    """One step: the memory that the query reads, and the memory to keep."""
+    if decays == "never":
+        decay = np.ones_like(decay)
+    decayed = memory if decays == "after the write" else decay * memory
+    written = decayed + key * value
+    if decays == "after the write":
+        written = decay * written
+    return memory if reads == "before the write" else written, written
 
 
-def _in_steps(query, key, value, log_decay, step, factors=np.exp, **options):
-    decay = factors(exponents(log_decay, query, key, value))
-    return step_by_step(query, key, value, 1.0, decay, step, **options)
+def _written_out(
+    query,
+    key,
+    value,
+    *,
+    log_decay=None,
+    normalise=False,
+    scale=1.0,
+    state=None,
+    form="recurrent",
+    chunk=64,
+    **change,
+):
+    value = np.asarray(value, dtype=float)
+    if not normalise:
+        return _run(query, key, value, log_decay, chunk, {"scale": scale, "state": state}, change)
+    value = np.concatenate([value, np.ones_like(value[..., :1])], axis=-1)
+    if state is not None:
+        state = np.concatenate([state[0], np.asarray(state[1])[..., None]], axis=-1)
+    output, memory = _run(query, key, value, log_decay, chunk, {"state": state}, change)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        output = output[..., :-1] / output[..., -1:]
+    return output, (memory[..., :-1], memory[..., -1])
 
 
-def _in_chunks(query, key, value, log_decay, chunk, **options):
-    decay = exponents(log_decay, query, key, value)
-    return chunk_by_chunk(query, key, value, 1.0, decay, chunk=chunk, **options)
+def _run(query, key, value, log_decay, chunk, options, change):
+    exponent = exponents(log_decay, query, key, value)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if change.keys() & {"scores", "memory_decays"}:
+            options["chunk"] = chunk
+            return _in_chunks(query, key, value, exponent, options, **change)
+        factors = np.exp(exponent)
+        if change.pop("by_logarithm", False) and log_decay is not None:
+            factors = exponent
+
+        def step(*arrays):
+            return _step(*arrays, **change)
+
+        return step_by_step(query, key, value, 1.0, factors, step, **options)
 
 
-def _write_and_read(memory, key, value, beta, decay):
-    memory = decay * memory + key * value
-    return memory, memory
+def _in_chunks(
+    query,
+    key,
+    value,
+    exponent,
+    options,
+    *,
+    scores=pairs,
+    reads="after the write",
+    decays="before the write",
+    by_logarithm=False,
+    **change,
+):
+    """In chunks, where a decay in another place or by its logarithm has no counterpart."""
+    exponent = np.zeros_like(exponent) if decays == "never" else exponent
+
+    def read_by(*chunk):
+        found = scores(*chunk)
+        return np.tril(found, -1) if reads == "before the write" else found
+
+    options |= {"scores": read_by, **change}
+    return chunk_by_chunk(query, key, value, 1.0, exponent, **options)
 
 
 @convention("linear_attention", "query scaled by 1/sqrt(d)")
@@ -104,94 +144,68 @@ def linear_attention_transposed(query, key, value, *, normalise=False, state=Non
     return output, transposed(state)
 
 
-@mistake("linear_attention", "no decay")
-def linear_attention_without_decay(query, key, value, *, log_decay=None, **options):
+@mistake("linear_attention", "no decay", _written_out, decays="never")
+def linear_attention_without_decay():
     """Forget nothing.
 
     Seen in: ports that drop an argument which the first models of the family did not have.
     """
-    return linear_attention(query, key, value, **options)
 
 
-@mistake("linear_attention", "decay after the write")
-@_with_normaliser
-def linear_attention_decayed_late(query, key, value, log_decay, chunk, **options):
+@mistake("linear_attention", "decay after the write", _written_out, decays="after the write")
+def linear_attention_decayed_late():
     """Let what was just written decay before it is read.
 
     Seen in: `state = decay * (state + outer)`, where the papers have `decay * state + outer`.
     """
 
-    def step(memory, key, value, beta, decay):
-        memory = decay * (memory + key * value)
-        return memory, memory
 
-    return _in_steps(query, key, value, log_decay, step, **options)
-
-
-@mistake("linear_attention", "log-decay read as decay")
-@_with_normaliser
-def linear_attention_by_the_logarithm(query, key, value, log_decay, chunk, **options):
+@mistake("linear_attention", "log-decay read as decay", _written_out, by_logarithm=True)
+def linear_attention_by_the_logarithm():
     """Multiply by the logarithm, a number below zero, where its exponential is meant.
 
     Seen in: calls of libraries whose argument `g` is a log-decay, from code that holds the decay.
     """
-    factors = np.exp if log_decay is None else np.asarray
-    with np.errstate(invalid="ignore"):
-        return _in_steps(query, key, value, log_decay, _write_and_read, factors, **options)
 
 
-@mistake("linear_attention", "read before the write")
-@_with_normaliser
-def linear_attention_read_early(query, key, value, log_decay, chunk, **options):
+@mistake("linear_attention", "read before the write", _written_out, reads="before the write")
+def linear_attention_read_early():
     """Read the memory of the step before: a query does not find its own key.
 
     Seen in: RWKV (arXiv 2305.13048), where it is meant: there the present has a weight of its own.
     """
 
-    def step(memory, key, value, beta, decay):
-        return memory, decay * memory + key * value
 
-    return _in_steps(query, key, value, log_decay, step, **options)
-
-
-@mistake("linear_attention", "causal mask in place of the decay mask")
-@_with_normaliser
-def linear_attention_under_the_causal_mask(query, key, value, log_decay, chunk, **options):
+@mistake("linear_attention", "causal mask in place of the decay mask", _written_out, scores=causal)
+def linear_attention_under_the_causal_mask():
     """Let the memory between chunks decay, and what is read inside a chunk not.
 
     Seen in: the output formula as printed in arXiv 2412.06464 (GatedDeltaNet #13, #15).
     """
-    return _in_chunks(query, key, value, log_decay, chunk, scores=causal, **options)
 
 
-@mistake("linear_attention", "memory between chunks does not decay")
-@_with_normaliser
-def linear_attention_with_a_lasting_memory(query, key, value, log_decay, chunk, **options):
+@mistake("linear_attention", "memory between chunks does not decay", _written_out, memory_decays=False)
+def linear_attention_with_a_lasting_memory():
     """Decay what is read from the memory inside a chunk, and hand the memory on as it was.
 
     Seen in: chunked ports that test lengths of one chunk only, where nothing is handed on.
     """
-    return _in_chunks(query, key, value, log_decay, chunk, memory_decays=False, **options)
 
 
-@mistake("linear_attention", "decay by differences of sums")
-@_with_normaliser
-def linear_attention_by_differences(query, key, value, log_decay, chunk, **options):
+@mistake("linear_attention", "decay by differences of sums", _written_out, scores=by_differences)
+def linear_attention_by_differences():
     """Take the decay from j to i as exp(Gᵢ − Gⱼ): NaN once a decay is zero.
 
     Seen in: chunked kernels of the gated families, right as long as no gate closes entirely.
     """
-    return _in_chunks(query, key, value, log_decay, chunk, scores=by_differences, **options)
 
 
-@mistake("linear_attention", "decay by two factors")
-@_with_normaliser
-def linear_attention_by_factors(query, key, value, log_decay, chunk, **options):
+@mistake("linear_attention", "decay by two factors", _written_out, scores=by_factors)
+def linear_attention_by_factors():
     """Multiply queries by e^Gᵢ and keys by e^−Gⱼ: the second overflows where decay is strong.
 
     Seen in: arXiv 2312.06635, section 4.3, which divides chunks once more to avoid it.
     """
-    return _in_chunks(query, key, value, log_decay, chunk, scores=by_factors, **options)
 
 
 @mistake("linear_attention", "initial state forgotten")

@@ -60,6 +60,24 @@ def layer_norm_over_time(x, weight=None, bias=None, *, eps=1e-5):
     return _weighted(np.swapaxes(layer_norm(np.swapaxes(x, -1, -2), eps=eps), -1, -2), weight, bias)
 
 
+@convention("layer_norm", "epsilon of 1e-6")
+def layer_norm_with_a_millionth(x, weight=None, bias=None, *, eps=1e-6):
+    """Add a millionth unless told: it shows where the spread is near 1/300.
+
+    Seen in: Flax's `LayerNorm`, and the masked autoencoders' in PyTorch, whose own default is 1e-5.
+    """
+    return layer_norm(x, weight, bias, eps=eps)
+
+
+@convention("layer_norm", "epsilon of 1e-12")
+def layer_norm_with_hardly_any_epsilon(x, weight=None, bias=None, *, eps=1e-12):
+    """Add next to nothing unless told.
+
+    Seen in: `layer_norm_eps` of BERT and ViT.
+    """
+    return layer_norm(x, weight, bias, eps=eps)
+
+
 # RMSNorm
 
 
@@ -101,6 +119,15 @@ def rms_norm_of_the_centred(x, weight=None, *, eps=1e-6):
     Seen in: checkpoints with RMSNorm run through LayerNorm with the bias set to zero.
     """
     return layer_norm(x, weight, eps=eps)
+
+
+@convention("rms_norm", "epsilon of 1e-5")
+def rms_norm_with_ten_millionths(x, weight=None, *, eps=1e-5):
+    """Add ten millionths unless told: it shows where the root mean square is near 1/300.
+
+    Seen in: `rms_norm_eps` of Llama 3, Mistral and gpt-oss; that of Qwen 3 and Gemma is 1e-6.
+    """
+    return rms_norm(x, weight, eps=eps)
 
 
 # Gated RMSNorm
@@ -156,6 +183,15 @@ def gated_norm_with_two_gates(y, z, weight=None, *, groups=1, eps=1e-5, order="g
     return gated_norm(_array(y) * silu(z), z, weight, groups=groups, eps=eps, order=order)
 
 
+@convention("gated_norm", "epsilon of 1e-6")
+def gated_norm_with_a_millionth(y, z, weight=None, *, groups=1, eps=1e-6, order="gate_first"):
+    """Add a millionth unless told.
+
+    Seen in: Qwen3-Next, whose gated norms take the configuration's `rms_norm_eps`.
+    """
+    return gated_norm(y, z, weight, groups=groups, eps=eps, order=order)
+
+
 def _grouped(y, weight, groups, eps):
     cut = y.reshape(*y.shape[:-1], groups, -1)
     return _weighted(rms_norm(cut, eps=eps).reshape(y.shape), weight)
@@ -197,6 +233,15 @@ def qk_norm_to_unit_length(query, key, query_weight=None, key_weight=None, *, ep
     width = np.sqrt(np.shape(query)[-1])
     query, key = qk_norm(query, key, query_weight, key_weight, eps=eps)
     return query / width, key / width
+
+
+@convention("qk_norm", "epsilon of 1e-5")
+def qk_norm_with_ten_millionths(query, key, query_weight=None, key_weight=None, *, eps=1e-5):
+    """Add ten millionths unless told.
+
+    Seen in: Llama 4, whose norms of queries and keys take the configuration's `rms_norm_eps`.
+    """
+    return qk_norm(query, key, query_weight, key_weight, eps=eps)
 
 
 # Where the norm stands
