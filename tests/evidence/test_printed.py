@@ -37,3 +37,34 @@ def test_cells_are_shown_with_the_digits_printed_and_counted():
     assert beside_printed("Invented", [("one", "invented2026.a", 12_060)], unit=1000, unit_name="thousands") == (0, 1)
     with pytest.raises(ValueError, match="there is no source invented2026"):
         beside_printed("Invented", [("four", "invented2026.d", 1)], unit_name="ones")
+
+
+def test_cells_stand_digit_under_digit(run_page):
+    [event] = run_page(
+        """
+        beside_printed("Invented", [("one", "invented2026.a", 1_099), ("two", "invented2026.b", 1_234_567),
+                                    ("three", "invented2026.c", 449)],
+                       unit=1000, unit_name="thousands", row_name="model")
+        """,
+        quotes={"invented2026": {"a": "1.10", "b": 1234, "c": "0.5"}},
+        beside_printed=beside_printed,
+    )
+    assert event.columns == ("model", "printed, thousands", "computed, thousands", "to the digits printed")
+    # Two decimals more than the printed one that has most; what is printed keeps its zeros.
+    assert event.rows == (
+        ("one", "1.10", "1.0990", "equal"),
+        ("two", "1,234", "1,234.5670", "not equal"),
+        ("three", "0.5", "0.4490", "not equal"),
+    )
+    assert event.kinds == ("text", "number", "number", "text")
+    assert event.values[0][2] == 1.099
+
+
+def test_figures_without_decimals_are_met_by_two_and_rows_are_cells_unless_named(run_page):
+    [event] = run_page(
+        'beside_printed("Invented", [("one", "invented2026.b", 155_312)], unit=1000, unit_name="K")',
+        quotes={"invented2026": {"b": 155}},
+        beside_printed=beside_printed,
+    )
+    assert event.columns[0] == "cell"
+    assert event.rows == (("one", "155", "155.31", "equal"),)

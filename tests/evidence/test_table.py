@@ -52,3 +52,23 @@ def test_what_is_no_table_is_refused(run_page, columns, rows, caption, reason):
     [event] = run_page("table(columns, rows, caption=caption)", table=table, columns=columns, rows=rows, caption=caption)
     assert event.kind == "failure"
     assert reason in event.reason
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (["1.10", "2,048", "-3", "+4.5", None], "number"),
+        ([1, "2.0"], "number"),
+        (["1.10", "none"], "text"),
+        (["1.", "2"], "text"),
+        ([".5", "2"], "text"),
+        (["8B", "2"], "text"),
+        (["p8", "2"], "text"),
+        (["", "2"], "text"),
+        ([True, "2"], "text"),
+        ([",5", "2"], "text"),
+    ],
+)
+def test_numerals_in_text_are_aligned_as_numbers_if_nothing_else_stands_in_their_column(run_page, column, kind):
+    [event] = run_page('table(["a"], [[cell] for cell in column], caption="c")', table=table, column=column)
+    assert event.kinds == (kind,)

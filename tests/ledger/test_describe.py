@@ -3,7 +3,7 @@
 import pytest
 
 from archcards.ledger import UnsupportedConfig, bundled, bundled_config, cache, flops, read_config
-from archcards.ledger.describe import mixer_words, notes, repeats
+from archcards.ledger.describe import in_step, layer_kinds, mixer_words, notes, repeats
 
 WORDS = {
     ("Meta-Llama-3.1-8B", 0): "attention 32/8 x 128",
@@ -88,3 +88,46 @@ def test_latent_layers_among_others_are_told_in_the_absorbed_form():
 @pytest.mark.parametrize("model", ["meta-llama/Meta-Llama-3.1-8B", "Qwen/Qwen3-8B"])
 def test_no_more_notes_than_there_are_surprises(model):
     assert bundled(model).notes == ("32 query heads share 8 key/value heads",)
+
+
+def _numbers(span):
+    """The layers that `1 to 3, 5 to 7, …, 13 to 15 (12 layers)` names, spelled out."""
+    named, _, told = span.partition(" (")
+    runs = [range(int(first), int(last or first) + 1) for first, _, last in
+            (run.partition(" to ") for run in named.split(", ") if run != "…")]  # fmt: skip
+    if "…" in named:
+        one, two, last = runs
+        step = two[0] - one[0]
+        runs = [range(one[0] + up, one[-1] + up + 1) for up in range(0, last[0] - one[0] + 1, step)]
+        assert runs[-1] == last
+    numbers = [number for run in runs for number in run]
+    assert bool(told) == ("…" in named) and (not told or told == f"{len(numbers)} layers)")
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("gemma-2b", "gemma-2-2b"),
+        ("Qwen3-Next-80B-A3B-Instruct", "Kimi-Linear-48B-A3B-Instruct"),
+        ("DeepSeek-V3", "DeepSeek-V3.2"),
+        ("Jamba-v0.1", "Mixtral-8x7B"),
+        ("gpt2", "gpt2"),
+    ],
+)
+def test_two_stacks_in_step_name_every_layer_once_and_say_what_it_is(first, second):
+    stacks = [[layer_kinds(layer) for layer in bundled(name).layers] for name in (first, second)]
+    told = {number: pair for span, *pair in in_step(bundled(first), bundled(second)) for number in _numbers(span)}
+    named = [number for span, *_ in in_step(bundled(first), bundled(second)) for number in _numbers(span)]
+    depth = max(map(len, stacks))
+    assert sorted(named) == list(range(1, depth + 1))
+    for number, pair in told.items():
+        assert pair == [stack[number - 1] if number <= len(stack) else "" for stack in stacks]
+
+
+def test_a_pattern_is_written_so_that_its_layers_can_be_counted_off():
+    spans = [span for span, *_ in in_step(bundled("gemma-2b"), bundled("gemma-2-2b"))]
+    assert spans == ["1, 3, …, 17 (9 layers)", "2, 4, …, 18 (9 layers)", "19, 21, 23, 25", "20, 22, 24, 26"]
+    spans = [span for span, *_ in in_step(bundled("Qwen3-30B-A3B"), bundled("Qwen3-Next-80B-A3B-Instruct"))]
+    assert spans == ["1 to 3, 5 to 7, …, 45 to 47 (36 layers)", "4, 8, …, 48 (12 layers)"]
+    assert [span for span, *_ in in_step(bundled("gpt2"), bundled("gpt2"))] == ["1 to 12"]

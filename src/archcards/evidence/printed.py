@@ -12,6 +12,9 @@ from .table import table
 
 __all__ = ["Agreement", "as_printed", "beside_printed"]
 
+_MORE_DIGITS = 2
+"""How many decimals a computed number is shown with beyond those of the printed ones beside it."""
+
 
 def as_printed(computed: int | float | Fraction, printed: int | float | str, *, unit: int = 1) -> bool:
     r"""Whether `printed` is what `computed` becomes when it is rounded to as many digits.
@@ -43,8 +46,12 @@ def as_printed(computed: int | float | Fraction, printed: int | float | str, *, 
         raise ValueError(f"printed must be a number, got {printed!r}") from None
     if not shown.is_finite():
         raise ValueError(f"printed must be a finite number, got {printed!r}")
-    decimals = max(0, -int(shown.as_tuple().exponent))
-    return abs(Fraction(computed) / unit - Fraction(shown)) <= Fraction(1, 2 * 10**decimals)
+    return abs(Fraction(computed) / unit - Fraction(shown)) <= Fraction(1, 2 * 10 ** _decimals(shown))
+
+
+def _decimals(printed: Decimal) -> int:
+    """How many digits stand behind the point."""
+    return max(0, -int(printed.as_tuple().exponent))
 
 
 class Agreement(NamedTuple):
@@ -60,14 +67,19 @@ def beside_printed(
     *,
     unit_name: str,
     unit: int = 1,
+    row_name: str = "cell",
 ) -> Agreement:
     """Shows the cells of a printed table beside the computed ones, each called equal or not.
+
+    The computed numbers have two decimals more than the printed one that has most, all of them as many,
+    so that they stand digit under digit.
 
     Args:
         caption: what the table shows, and where it is printed.
         rows: for each cell what it is, the quote that prints it (`source.name`), and the exact number.
         unit_name: what the printed figures count in.
         unit: how many that is: 10**9 for billions.
+        row_name: what a row is about, for its heading: a model, a part.
 
     Returns:
         How many cells are equal, and how many there are.
@@ -80,15 +92,22 @@ def beside_printed(
         ...                unit=10**9, unit_name="billions")
         Agreement(equal=1, cells=1)
     """
-    shown = []
+    shown, decimals = [], 0
     for what, quote, computed in rows:
         printed = as_quoted(quote)
         same = as_printed(computed, printed, unit=unit)
+        figure = Decimal(str(printed))
+        decimals = max(decimals, _decimals(figure))
         number = float(Fraction(computed) / unit)
-        shown.append(
-            (what, f"{Decimal(str(printed)):,}", f"{number:,.6g}", "equal" if same else "not equal")
-        )
+        shown.append((what, f"{figure:,}", number, "equal" if same else "not equal"))
     table(
-        ["cell", f"printed, {unit_name}", f"computed, {unit_name}", "verdict"], shown, caption=caption
+        [
+            row_name,
+            f"printed, {unit_name}",
+            (f"computed, {unit_name}", f",.{decimals + _MORE_DIGITS}f"),
+            "to the digits printed",
+        ],
+        shown,
+        caption=caption,
     )
     return Agreement(sum(row[-1] == "equal" for row in shown), len(shown))

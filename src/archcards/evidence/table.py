@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
@@ -15,13 +16,16 @@ __all__ = ["table"]
 
 Column = str | tuple[str, str]
 
+_NUMERAL = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?")
+
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]], *, caption: str) -> Table | None:
     """Shows a table.
 
     Args:
         columns: a name each, or a name and a format for its numbers, such as `("bytes", ",")`.
-        rows: a value for each column: numbers, truth values, or text. None leaves a cell empty.
+        rows: a value for each column: numbers, truth values, or text. None leaves a cell empty. Text
+            that is a numeral is aligned as a number.
         caption: what the table shows, understood without the table.
 
     Returns:
@@ -80,7 +84,10 @@ def _table(columns: Any, rows: Any, caption: Any, line: int) -> Table:
 
 
 def _kind(column: Sequence[Any]) -> str:
-    return "text" if any(isinstance(value, str | bool) for value in column) else "number"
+    """What a column holds; a number may be text, to keep the zeros that its source prints."""
+    words = [value for value in column if isinstance(value, str | bool)]
+    numerals = all(isinstance(word, str) and _NUMERAL.fullmatch(word) for word in words)
+    return "number" if numerals else "text"
 
 
 def _plain(value: Any, where: str) -> int | float | str | bool | None:

@@ -119,25 +119,39 @@ def in_step(first: Architecture, second: Architecture) -> Iterator[tuple[str, st
         >>> from archcards.ledger import bundled
         >>> for layers, here, there in in_step(bundled("gemma-2b"), bundled("gemma-2-2b")):
         ...     print(layers, bool(here), bool(there))
-        1 to 18, 9 times: 1 True True
-        … then 1 True True
-        19 to 26, 4 times: 1 False True
-        … then 1 False True
+        1, 3, …, 17 (9 layers) True True
+        2, 4, …, 18 (9 layers) True True
+        19, 21, 23, 25 False True
+        20, 22, 24, 26 False True
     """
     stacks = [[layer_kinds(layer) for layer in one.layers] for one in (first, second)]
     depth = max(map(len, stacks))
     both = list(zip(*(stack + [""] * (depth - len(stack)) for stack in stacks), strict=True))
     place = 1
     for times, unit in repeats(both):
-        last = place + times * sum(count for count, _ in unit) - 1
-        for number, (count, (here, there)) in enumerate(unit):
-            if len(unit) == 1:
-                span = f"{place} to {last}" if last > place else f"{place}"
-            else:
-                repeated = f", {times} times" if times > 1 else ""
-                span = f"{place} to {last}{repeated}: {count}" if number == 0 else f"… then {count}"
-            yield span, here, there
-        place = last + 1
+        if len(unit) == 1:  # neighbours, all alike
+            times, unit = 1, [(times * unit[0][0], unit[0][1])]
+        period = sum(count for count, _ in unit)
+        for count, (here, there) in unit:
+            yield _which(place, count, period, times), here, there
+            place += count
+        place += (times - 1) * period
+
+
+def _which(first: int, count: int, period: int, times: int) -> str:
+    """The numbers of `count` layers from `first` on, and of those `times - 1` periods further up.
+
+    Example:
+        >>> _which(3, 1, 4, 2), _which(1, 3, 4, 12)
+        ('3, 7', '1 to 3, 5 to 7, …, 45 to 47 (36 layers)')
+    """
+    spans = [
+        f"{start}" if count == 1 else f"{start} to {start + count - 1}"
+        for start in range(first, first + times * period, period)
+    ]
+    if times <= 4:
+        return ", ".join(spans)
+    return f"{spans[0]}, {spans[1]}, …, {spans[-1]} ({count * times} layers)"
 
 
 def parameters_record(counted: Parameters) -> dict:
