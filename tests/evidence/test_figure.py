@@ -88,6 +88,26 @@ def test_the_figure_is_closed():
     assert plt.get_fignums() == []
 
 
+def test_text_of_ten_points_is_ten_points_on_the_screen():
+    fig, ax = canvas(4, 2)
+    ax.plot([0, 1])
+    root = ET.fromstring(svg(fig))
+    left, top, width, height = map(float, root.get("viewBox").split())
+    # Its own units are points, of which an inch has 72; a browser's inch has 96 pixels.
+    assert float(root.get("width")) == pytest.approx(width * 96 / 72, abs=0.02)
+    assert float(root.get("height")) == pytest.approx(height * 96 / 72, abs=0.02)
+
+
+def test_masks_side_by_side_fit_on_a_page_and_few_of_them_keep_the_size_of_one():
+    one = draw_mask(np.tri(8, dtype=bool))
+    two = draw_masks({"one": np.tri(8, dtype=bool), "other": np.tri(5, 8, dtype=bool)})
+    three = draw_masks(dict.fromkeys(("a", "b", "c"), np.tri(8, dtype=bool)))
+    assert (one.get_figwidth(), one.get_figheight()) == pytest.approx((3.14, 3.14))
+    assert (two.get_figwidth(), two.get_figheight()) == pytest.approx((2 * 3.14, 3.34))
+    # Three times 0.9 inches of labels leave 4.3 for 24 cells.
+    assert (three.get_figwidth(), three.get_figheight()) == pytest.approx((7.0, 1.1 + 8 * 4.3 / 24))
+
+
 @pytest.mark.parametrize(
     ("make", "alt", "caption", "reason"),
     [

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["canvas", "draw_mask", "draw_masks"]
 
+# In inches: the width of a page, the side of a mask's cell, and the room beside the cells for labels.
+_PAGE, _CELL, _MARGIN = 7.0, 0.28, 0.9
+
 _STYLE = {
     "font.family": "sans-serif",
     "font.size": 10,
@@ -88,7 +91,7 @@ def draw_mask(
         raise ValueError(f"expected must have the mask's shape {mask.shape}, and it has {right.shape}")
     rows, columns = mask.shape
     if ax is None:
-        _, ax = canvas(0.9 + 0.28 * columns, 0.9 + 0.28 * rows)
+        _, ax = canvas(_MARGIN + _CELL * columns, _MARGIN + _CELL * rows)
     for i, j in np.ndindex(rows, columns):
         wrong = mask[i, j] != right[i, j]
         fill = (WARN if wrong else ACCENT) if mask[i, j] else "none"
@@ -106,14 +109,16 @@ def draw_mask(
 
 
 def draw_masks(masks: Mapping[str, Any], *, expected: Any = None, **labels: Any) -> Figure:
-    """Draws masks side by side, each under its name; see `draw_mask`.
+    """Draws masks side by side, each under its name; see `draw_mask`. Cells shrink to the page's width.
 
     Example:
         >>> fig = draw_masks({"dense": np.ones((2, 2), bool), "causal": np.tri(2, dtype=bool)})
     """
     shapes = [_truth(name, mask).shape for name, mask in masks.items()]
-    width = sum(0.9 + 0.28 * columns for _, columns in shapes)
-    fig, axes = canvas(width, 1.1 + 0.28 * max(rows for rows, _ in shapes), columns=len(masks))
+    margins, cells = _MARGIN * len(masks), sum(columns for _, columns in shapes)
+    cell = min(_CELL, (_PAGE - margins) / cells)
+    height = _MARGIN + 0.2 + cell * max(rows for rows, _ in shapes)
+    fig, axes = canvas(margins + cell * cells, height, columns=len(masks))
     for ax, (name, mask) in zip(np.atleast_1d(axes), masks.items(), strict=True):
         draw_mask(mask, expected=expected, title=name, ax=ax, **labels)
     return fig

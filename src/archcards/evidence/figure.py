@@ -99,7 +99,7 @@ def _svg(fig: Drawing, name: str, alt: str) -> str:
                 value = _FONT.sub(r"\1var(--ac-font, sans-serif)", value)
                 value = _HEX.sub(lambda m: css(m[0]), value)
             element.set(key, value)
-    width, height = (root.get(key, "").removesuffix("pt") for key in ("width", "height"))
+    width, height = (_pixels(root.get(key, "")) for key in ("width", "height"))
     root.attrib.update({
         "width": width, "height": height, "role": "img", "aria-label": alt, "id": name,
         # Matplotlib leaves black fills out, and styles every element of a document it stands in.
@@ -108,6 +108,16 @@ def _svg(fig: Drawing, name: str, alt: str) -> str:
     ET.register_namespace("", _SVG[1:-1])
     ET.register_namespace("xlink", _HREF[1:].split("}")[0])
     return ET.tostring(root, encoding="unicode").strip()
+
+
+def _pixels(length: str) -> str:
+    """A length in points as a browser's pixels, of which an inch has 96: text of 10 points is 10 points.
+
+    Example:
+        >>> _pixels("432pt"), _pixels("100.4pt")
+        ('576', '133.87')
+    """
+    return f"{float(length.removesuffix('pt')) * 96 / 72:.2f}".rstrip("0").rstrip(".")
 
 
 def _drop_what_reaches_outside(root: ET.Element) -> None:
