@@ -196,15 +196,18 @@ def sample(modules: dict[str, list[Mutant]], size: int, seed: int) -> list[Mutan
 def equivalents(mutants: Iterable[Mutant]) -> dict[str, str]:
     """Those that change nothing that could be noticed, with the reason.
 
-    The list knows a mutant by its line's text, so that it outlives changes elsewhere in the module.
+    The list knows a mutant by its line's text, so that it outlives changes elsewhere in the module, and
+    where only one of several such lines is meant, by a number at the end too: "… in x += 1 (3)".
     """
     listed = json.loads(EQUIVALENT.read_text("utf-8"))
     found = {}
     for mutant in mutants:
-        line = (SOURCE / f"{mutant.module}.py").read_text("utf-8").split("\n")[mutant.line - 1].strip()
+        lines = [line.strip() for line in (SOURCE / f"{mutant.module}.py").read_text("utf-8").split("\n")]
+        line = lines[mutant.line - 1]
         key = f"{mutant.module}: {mutant.kind}: {mutant.before} → {mutant.after} in {line}"
-        if key in listed:
-            found[mutant.name] = listed[key]
+        for known in (key, f"{key} ({lines[: mutant.line].count(line)})"):
+            if known in listed:
+                found[mutant.name] = listed[known]
     return found
 
 
