@@ -202,11 +202,45 @@ LAYERS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("memory", "size"),
+    [
+        ("7", 7), ("7B", 7), ("7kB", 7_000), ("7MB", 7_000_000), ("7 gb", 7_000_000_000), ("7TB", 7_000_000_000_000),
+        ("7KiB", 7_168), ("7MiB", 7_340_032), ("7GiB", 7_516_192_768), ("7TiB", 7_696_581_394_432),
+        ("1.5GB", 1_500_000_000), ("0.25KiB", 256), ("1.000001MB", 1_000_001), (" 1.1B ", 1),
+    ],
+)  # fmt: skip
+def test_a_size_of_memory(run, memory, size):
+    assert json.loads(run("ledger", "gpt2", "--memory", memory, "--json")[1])["fits"]["memory"] == size
+
+
+def test_at_most_1024_pairs_of_context_and_batch(run, refused):
+    counts = [",".join(str(n) for n in range(1, most + 1)) for most in (32, 33)]
+    status, out, _ = run("ledger", "gpt2", "--json", "--context", counts[0], "--batch", counts[0])
+    assert status == 0 and len(json.loads(out)["sweep"]) == 1024
+    expected = "context: expected at most 1024 pairs with batch, came 1056"
+    assert expected in refused("ledger", "gpt2", "--context", counts[0], "--batch", counts[1])
+    counts = [",".join(str(n) for n in range(1, most + 1)) for most in (25, 41)]
+    assert "came 1025" in refused("ledger", "gpt2", "--context", counts[0], "--batch", counts[1])
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_table_of_layers(run, name):
     number, lines = LAYERS[name]
     out = run("ledger", name)[1]
     assert "\n".join([f"Layers{number:>74}", *lines, "", "Parameters "]) in out
+
+
+def test_a_pattern_that_comes_twice_is_told_once(run, tmp_path):
+    config = bundled_config("Qwen3-0.6B") | {
+        "use_sliding_window": True, "sliding_window": 64, "num_hidden_layers": 4,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    out = run("ledger", tmp_path / "config.json")[1]
+    layer = "attention 16/8 x 128{} | gated feed-forward 3072"
+    lines = ["  2 times", f"    1 x {layer.format(', window 64')}", f"    1 x {layer.format('')}", ""]
+    assert "\n".join([f"Layers{4:>74}", *lines]) in out
 
 
 def test_layers_without_a_pattern_are_told_up_to_a_dozen_lines(run, tmp_path):

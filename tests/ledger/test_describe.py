@@ -72,6 +72,15 @@ def test_what_repeats_is_told_by_its_shortest_unit():
         assert "".join(times * "".join(count * one for count, one in unit) for times, unit in told) == words
 
 
+def test_a_pattern_is_no_longer_than_asked():
+    words = "abcabc"
+    assert repeats(list(words), longest=3) == [(2, [(1, "a"), (1, "b"), (1, "c")])]
+    assert repeats(list(words), longest=2) == [(1, [(1, word)]) for word in words]
+    for length, times in ((16, 2), (17, 1)):
+        unit = [str(n) for n in range(length)]
+        assert repeats(unit * 2)[0][0] == times
+
+
 @pytest.mark.parametrize("model", NOTES)
 def test_notes(model):
     assert NOTES[model] in bundled(model).notes

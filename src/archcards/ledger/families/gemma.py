@@ -107,6 +107,8 @@ def gemma3(fields: Fields) -> Architecture:
             ),
         )
         fields.note(f"an image is {tokens} tokens of the text model")
+    else:
+        fields.note("the file describes no vision tower: text weights only")
     inner = gemma3_text(text, head=has_head(fields), vision=tower)
     text.finish()
     return inner

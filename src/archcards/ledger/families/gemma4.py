@@ -196,6 +196,8 @@ def gemma4(fields: Fields) -> Architecture:
     fields.only("tie_word_embeddings", True)
     vision = fields.nested("vision_config")
     tower = gemma4_vision(vision, text.size("hidden_size")) if vision is not None else None
+    if tower is None:
+        fields.note("the file describes no vision tower: text weights only")
     if fields.nested("audio_config") is not None:
         fields.note("audio_config: the audio tower is not counted")
     fields.skip("vision_soft_tokens_per_image")
