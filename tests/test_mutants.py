@@ -81,6 +81,17 @@ for mutant in (found[0], mutants.Mutant(module, 1, 1, "none", "", "", -1)):
     assert told.splitlines() == [f"{test} {{{page!r}: True}} True", f" {{{page!r}: False}} False"]
 
 
+def test_a_broken_plugin_of_pytest_is_noticed():
+    """Pytest reads its plugins by itself where it rewrites their asserts."""
+    test = "tests/runner/test_command.py::test_each_check_is_a_pytest_item"
+    told = in_a_process_of_its_own(f"""
+found = mutants.mutants_of("evidence/testing", (mutants.SOURCE / "evidence/testing.py").read_text())
+[mutant] = [m for m in found if m.kind == "comparison" and m.before == "file_path.suffix == '.md'"]
+print(mutants.killed_by(mutant, [[{test!r}]], [], {{}}).test)
+""")
+    assert told.strip() == test
+
+
 def test_what_dies_or_never_ends_is_noticed():
     told = in_a_process_of_its_own("""
 import os, time

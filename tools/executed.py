@@ -260,6 +260,8 @@ def surround(*folders: str) -> None:
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "src"))
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, str(ROOT / "src")])
+    # Where pytest rewrites the asserts of its plugins, it reads them itself, from where nothing is broken.
+    os.environ["PYTEST_ADDOPTS"] = "--assert=plain"
 
 
 def pytest_run(*arguments: str, plugins: Iterable[Any]) -> int:

@@ -10,9 +10,10 @@ import pytest
 import archcards.ledger.families
 from archcards.ledger import UnsupportedConfig, read_config
 from archcards.ledger.families import READERS
-from archcards.ledger.fields import LARGEST_SIZE, MOST_LAYERS, Fields, shown
+from archcards.ledger.fields import Fields, shown
 
 NULL, ABSENT = {"x": None}, {}
+LARGEST_SIZE, MOST_LAYERS = 10**12, 2_000
 
 
 def of(value):
