@@ -36,6 +36,23 @@ def test_a_check_that_holds_says_what_its_controls_did():
     assert mistake.error == pytest.approx(2.0)  # |5 - 1| over the largest expected magnitude, 2
 
 
+@pytest.mark.parametrize(
+    ("expected", "relation", "control", "shown", "error"),
+    [
+        ([20, 30], "<", [23, 30], "3", 3.0),
+        ([20, 30], ">", [21, 26], "4", 4.0),
+        ([20.0, 30.0], "<", [20.5, 29.0], "0.50", 0.5),
+        ([20, 30], "<", [20, 29], "0", 0.0),
+        (np.array([20, 30], np.uint8), "<", np.array([23, 35], np.uint8), "5", 5.0),
+    ],
+)
+def test_a_control_of_an_order_tells_by_how_much_it_is_on_the_wrong_side(expected, relation, control, shown, error):
+    actual = np.array([1, 2] if relation == "<" else [40, 50])
+    result = check("in order", actual, expected, relation=relation, controls={"c": lambda: np.asarray(control)})
+    [mistake] = result.controls
+    assert (mistake.shown, mistake.error, mistake.caught) == (shown, error, True)
+
+
 def test_a_wide_tolerance_says_why_and_a_narrow_one_need_not():
     values = np.array([1.0, 2.0]), [1.0, 2.0]
     wide = check("c", *values, controls=FAR, tolerance=1e-5, because="the device rounds to float32")

@@ -66,6 +66,8 @@ BROUGHT = [
     (bundled_config("MiniMax-M2.5") | {"use_mtp": False}, {"use_mtp": True},
      "3 multi-token-prediction modules are announced (num_mtp_modules) "
      "whose tensors the configuration does not describe: not counted"),
+    (with_changes(bundled_config("mamba-130m-hf"), {"expand": 2, "intermediate_size": 1536}), {"intermediate_size": 1537},
+     "intermediate_size 1537 counts, not expand 2 times 768"),
     (bundled_config("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"), {"num_nextn_predict_layers": 1},
      "multi-token-prediction layers are announced (num_nextn_predict_layers) and not described: not counted"),
 ]  # fmt: skip

@@ -543,6 +543,20 @@ def test_nemotrons_prediction_modules_that_are_not_described_are_told(words):
     assert told not in described.notes and parameters(described).multi_token_prediction > 0
 
 
+def test_bamba_attends_in_the_layers_that_its_indices_name():
+    base = next(case["config"] for case in LIBRARY if case["config"]["model_type"] == "bamba" and not case["config"]["attention_bias"])
+    config = base | {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2, "mlp_bias": False, "mamba_proj_bias": False,
+                     "num_hidden_layers": 9, "mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 8, "mamba_n_groups": 1,
+                     "mamba_d_conv": 4, "mamba_conv_bias": True}  # fmt: skip
+    recurrent, mixed = (read_config(config | {"attn_layer_indices": which}) for which in ([], [2, 5]))
+    attention = 64 * 64 * 2 + 64 * (2 * 8) * 2
+    inner = 8 * 16
+    # In: gate, x, B, C and a step for each head; a convolution over x, B and C; A, D and the step's bias; norm; out.
+    memory = 64 * (2 * inner + 2 * 8 + 8) + (inner + 2 * 8) * (4 + 1) + 3 * 8 + inner + inner * 64
+    assert parameters(mixed).total - parameters(recurrent).total == 2 * (attention - memory)
+    assert cache(mixed, 100).scalars - cache(recurrent, 100).scalars == 2 * (2 * 2 * 8 * 100 - (8 * 16 * 8 + (inner + 2 * 8) * 3))
+
+
 def test_fields_published_with_minimax_m2_that_no_tensor_has():
     published = {"mlp_intermediate_size": 8192, "shared_moe_mode": "sigmoid"}
     same = changed("MiniMax-M2.5", **published)
