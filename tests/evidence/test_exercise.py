@@ -70,3 +70,5 @@ def test_a_sealed_solution_does_not_show_itself():
     sealed = seal("Max", VALUE)
     assert "max" not in sealed and "check" not in sealed
     assert unseal(sealed) == {"title": "Max", "code": VALUE, "name": ""}
+    long = seal("Max", "\n".join(f"# {n * n}" for n in range(900))).splitlines()
+    assert len(long) > 2 and {len(line) for line in long[:-1]} == {100}  # lines that a cell shows whole

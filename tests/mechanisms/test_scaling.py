@@ -102,6 +102,13 @@ def test_outliers_hardly_move_the_fit():
     np.testing.assert_allclose(numbers(fit_parametric(N, D, loss)), numbers(REFIT), rtol=0.05)
 
 
+def test_losses_that_do_not_fall_with_the_tokens_have_no_law_and_the_error_says_so():
+    N, D = np.repeat([1e7, 1e8, 1e9, 1e10], 4), np.tile([1e9, 1e10, 1e11, 1e12], 4)
+    loss = (0.5 + 400 / N**0.3) * np.exp(np.random.default_rng(0).normal(0, 0.01, 16))
+    with pytest.raises(ValueError, match="beta must be a finite number above 0, got -0"):
+        fit_parametric(N, D, loss)
+
+
 @pytest.mark.parametrize(
     ("law", "N", "D", "ratio"),
     [(PRINTED, 3.219e10, 2.982e12, 92.6), (SOURCE, 4.031e10, 2.382e12, 59.1), (REFIT, 7.225e10, 1.329e12, 18.4)],
