@@ -77,6 +77,42 @@ def test_what_differs_in_numbers_is_never_proved(left, right):
     assert not equal(left, right)
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("exp(x / y + x)", "exp((x + y * x) / y)"),
+        ("exp(x / y) * exp(z / y)", "exp((x + z) / y)"),
+        ("exp((x * y + z) / y)", "exp(x) * exp(z / y)"),
+        ("exp((x * x - y * y) / (x - y))", "exp(x + y)"),
+        ("exp((x * y + x) / (y + 1))", "exp(x)"),
+        ("exp(2 * x / y)", "exp(x / y)**2"),
+        ("exp((2 * x + 1) / (2 * y))", "exp(x / y) * exp(1 / (2 * y))"),
+        ("exp((x**3 + 1) / (x * x))", "exp(x) * exp(1 / (x * x))"),
+        ("exp(x / (y * z) + 1 / y)", "exp((x + z) / (y * z))"),
+        ("exp((x + y) / (3 * z))**3", "exp(x / z) * exp(y / z)"),
+        ("exp((x * x + y) / (x + 1))", "exp(x - 1) * exp((y + 1) / (x + 1))"),
+        ("exp(x * y / (x * z))", "exp(y / z)"),
+    ],
+)
+def test_fractions_in_an_exponent_agree_however_they_are_written(left, right):
+    for point in POINTS:
+        assert in_numbers(left, point) == pytest.approx(in_numbers(right, point), rel=1e-9)
+    assert equal(left, right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("exp(x / y)", "exp(x * y)"), ("exp(x / y)", "exp(x)"), ("exp(x / y)", "exp(y / x)"),
+        ("exp((x + 1) / y)", "exp(x / y)"), ("exp((x + 1) / y)", "exp(x) * exp(1 / y)"),
+        ("exp((x * x + y) / (x + 1))", "exp(x - 1)"), ("exp((2 * x + 1) / (2 * y))", "exp(x / y)"),
+    ],
+)  # fmt: skip
+def test_fractions_in_an_exponent_are_told_apart(left, right):
+    assert max(abs(in_numbers(left, p) - in_numbers(right, p)) for p in POINTS) > 0.1
+    assert not equal(left, right)
+
+
 def test_relations_are_used_and_no_more_than_they_say():
     unit = ["x * x + y * y == 1"]
     assert equal("(x * x + y * y)**3 * z", "z", unit)
@@ -89,6 +125,8 @@ def test_relations_are_used_and_no_more_than_they_say():
 def test_a_relation_that_has_to_be_divided_is_used():
     assert equal("x / y", "z", ["x * y == z * y * y"])
     assert not equal("x", "z * y", ["x * y == z * y * y"])  # not where y is zero
+    assert not equal("1 / y", "0", ["x * y == z * y * y"])
+    assert not equal("x / y", "z + 1", ["x * y == z * y * y"])
 
 
 def test_integers_between_symbols_are_summed_as_by_hand():
