@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archcards.mechanisms import elu_plus_one, linear_attention
+from archcards.mechanisms import elu_plus_one, linear, linear_attention
 
 FORMS = ("recurrent", "parallel", "chunked")
 seeds = st.integers(0, 2**32 - 1)
@@ -210,6 +210,14 @@ def test_a_decay_shape_with_two_readings_is_the_one_with_all_leading_axes():
     close(
         linear_attention(**arrays, log_decay=decay), linear_attention(**arrays, log_decay=per_step)
     )
+
+
+@pytest.mark.parametrize(("form", "chunk", "steps"), [("parallel", 2, 5), ("chunked", 2, 2), ("chunked", 9, 9)])
+def test_the_parallel_form_is_one_chunk_and_the_chunked_one_as_asked(monkeypatch, form, chunk, steps):
+    asked, in_chunks = [], linear.in_chunks
+    monkeypatch.setattr(linear, "in_chunks", lambda *given: asked.append(given[-1]) or in_chunks(*given))
+    linear_attention(**case(3, 5, "none"), form=form, chunk=chunk)
+    assert asked == [steps]
 
 
 def test_elu_plus_one():
