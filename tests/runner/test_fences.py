@@ -200,7 +200,7 @@ def test_comments():
     assert reasons("a\n\nb <!-- c\nd --> e\n") == []  # the blank line is before it, not in it
     assert read("<!-- a\nb --> c <!-- d --> e\n").prose[1].split() == ["c", "e"]
     assert reasons("a\n\nb \x02 c\n") == [(3, "a control character that Markdown reserves; remove it")]
-    assert read("<!-- a\nb -->\nc\nd\n").prose[2:4] == ["c", "d"]
+    assert read("<!-- a\nb -->\nc\nd\n").prose[2:4] == ("c", "d")
     assert reasons("a\n<!-- b\n") == [(2, "this comment is never closed; end it with -->")]
     assert reasons("a <!-- b\n\nc -->\n") == [
         (1, "a comment with a blank line in it must begin its line, unindented")
