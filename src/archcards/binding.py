@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import inspect
 import itertools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -82,10 +83,18 @@ class Bound:
         Raises:
             ConformError: If it returns what does not fit the mechanism.
         """
-        if self._published.mechanism in _OBJECTS:
-            return self._published.results(self._function, case)
-        found = self._looped(case, self._given(case), self._each)
+        # A function that is wrong divides by zero now and then: its numbers say so.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            if self._published.mechanism in _OBJECTS:
+                return self._published.results(self._function, case)
+            found = self._looped(case, self._given(case), self._each)
         return {name: to_numpy(array) for name, array in found.items()}
+
+    @property
+    def name(self) -> str:
+        """What the function calls itself."""
+        return getattr(self._function, "__qualname__", type(self._function).__name__)
 
     @property
     def differentiates(self) -> bool:

@@ -228,7 +228,7 @@ def _conform(command: argparse.ArgumentParser) -> Run:
     command.add_argument("--backward", metavar="MODULE:FUNCTION",
                          help="what computes gradients, if PyTorch does not")
     command.add_argument("--gradients", metavar="NAMES", help="whose gradients it returns")
-    command.add_argument("--seconds", type=float, metavar="LIMIT", help="for each call (60)")
+    command.add_argument("--seconds", type=float, metavar="LIMIT", help="for each case (60)")
     command.add_argument("--follows", action="append", metavar="CONTROL",
                          help="a convention that is no difference (at most two)")
 

@@ -3,9 +3,13 @@
 import os
 from pathlib import Path
 
-__all__ = ["raised"]
+__all__ = ["Raised", "raised"]
 
 _OURS = Path(__file__).parent
+
+
+class Raised(Exception):
+    """What was raised in another process, told in one line already."""
 
 
 def raised(error: BaseException, length: int = 200) -> str:
@@ -15,7 +19,12 @@ def raised(error: BaseException, length: int = 200) -> str:
         >>> raised(ValueError("no\\n  such kernel"))
         'ValueError: no such kernel'
     """
-    says = " ".join(str(error).split())[:length]
+    if isinstance(error, Raised):
+        return str(error)
+    try:
+        says = " ".join(str(error).split())[:length]
+    except Exception:  # its text is somebody else's code too
+        says = ""
     return f"{type(error).__name__}{_place(error)}{': ' if says else ''}{says}"
 
 

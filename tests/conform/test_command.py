@@ -95,13 +95,10 @@ def odd(tmp_path):
     (tmp_path / "needy.py").write_text("\nimport no_such_module_at_all\n")
     (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "sleepy.py").write_text("import time\ntime.sleep(60)\n")
-    yield
-    for name in ("odd", "unwritten", "needy", "leaving", "sleepy"):
-        sys.modules.pop(name, None)
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, monkeypatch, capfd):
     (tmp_path / "kernels_of_a_reader.py").write_text(KERNELS)
     (tmp_path / "broken_module_of_a_reader.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
@@ -109,7 +106,7 @@ def run(tmp_path, monkeypatch, capsys):
 
     def command(*arguments):
         status = main(["conform", *arguments])
-        return status, *capsys.readouterr()
+        return status, *capfd.readouterr()  # of the child too
 
     return command
 
