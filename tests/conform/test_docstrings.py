@@ -6,11 +6,15 @@ import pkgutil
 
 import pytest
 
+import archcards
 from archcards import cases
 
-MODULES = [f"archcards.{name}" for name in ("adapter", "binding", "cases", "conform", "conform_command", "conform_pairs", "conform_report", "difference", "libraries", "raised", "slopes")] + [
-    module.name for module in pkgutil.iter_modules(cases.__path__, "archcards.cases.")
-]  # fmt: skip
+BESIDE = ("adapter", "binding", "cases", "difference", "libraries", "raised", "slopes")
+MODULES = [
+    f"archcards.{module.name}"
+    for module in pkgutil.iter_modules(archcards.__path__)
+    if module.name.startswith("conform") or module.name in BESIDE
+] + [module.name for module in pkgutil.iter_modules(cases.__path__, "archcards.cases.")]
 
 
 @pytest.mark.parametrize("name", MODULES)
