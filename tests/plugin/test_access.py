@@ -18,7 +18,7 @@ def test_menus_are_named_by_their_titles():
 def test_plain_tables_get_a_frame_and_others_stay():
     page = '<p>a</p><table><tr><td>b</td></tr></table><table class="c"></table>'
     framed = reachable_tables(page)
-    assert framed.startswith('<p>a</p><div class="ac-table" role="group" tabindex="0"')
+    assert framed.startswith('<p>a</p><div class="ac-table" id="table-under-table" role="group" tabindex="0"')
     assert framed.endswith('<tr><td>b</td></tr></table></div><table class="c"></table>')
 
 
@@ -40,4 +40,9 @@ def test_a_table_is_addressed_by_its_columns_whatever_stands_before_it():
     page = r"<table><thead><tr><th>mask</th><th>\(T^2\) edges</th></tr></thead></table>"
     for drawn in (reachable_tables(page), reachable_tables(other + page)):
         assert re.findall(' id="(.*?)"', drawn)[-1] == "table-of-mask-t-2-edges"
-    assert not re.findall(' id="', reachable_tables(other + other))
+
+
+def test_tables_with_the_same_columns_are_addressed_by_what_they_stand_under():
+    same = "<table><tr><th>x</th></tr></table>"
+    drawn = reachable_tables(f"<h2>A & B</h2>{same}{same}<h2>C</h2>{same}<table></table>")
+    assert re.findall(' id="(.*?)"', drawn) == ["table-under-a-b", "table-under-a-b-2", "table-under-c", "table-under-c-2"]

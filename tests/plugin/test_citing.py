@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from archcards.plugin.citing import BadForm, Edition, edition, form, section
+from archcards.plugin.pages import addresses_switch
 
 EDITION = Edition("The Book", "A & B", "1.2", "abc123", 1_700_000_000)  # 14 November 2023, 22:13:20 UTC
 ADDRESS = "https://book.example/part/page/"
@@ -72,3 +73,16 @@ def test_forms_of_other_hosts():
 def test_a_form_that_cannot_carry_a_report_is_refused(given):
     with pytest.raises(BadForm):
         form(given, "")
+
+
+@pytest.mark.parametrize("piece", ['<div class="ac-table" id="table-a">', '<figure class="ac-stack" id="figure-a">'])
+def test_a_page_with_something_to_cite_offers_it_where_it_is_cited_itself(piece):
+    offers = addresses_switch(f"<p>text</p>{piece}")
+    assert '<input type="checkbox"' in offers and "<kbd>e</kbd>" in offers
+    drawn = section(EDITION, "T", ADDRESS, "", offers)
+    assert drawn.endswith(f"{offers}</section>")
+
+
+@pytest.mark.parametrize("content", ["<p>text</p>", '<div class="ac-table" role="group">', '<div class="ac-tables" id="a">'])
+def test_a_page_without_it_offers_nothing(content):
+    assert addresses_switch(content) == ""

@@ -83,6 +83,7 @@ def test_a_stack_is_drawn_with_a_column_a_layer_and_told_in_words():
     widest = max(float(token.attributes["x"]) for token in tokens(drawn) if token.name == "rect" and token.kind == "open")
     assert len(layers) - 1 < widest < len(layers)
     assert "4 times 5 of attention to a window" in drawn and 'role="img"' in drawn
+    assert drawn.startswith('<figure class="ac-stack" id="figure-the-stack" data-says="The stack">')
     told = plain_text(runs_in_words(layers))
     assert told.startswith("Layers 1 to 24, 4 times in a row: 5 layers") and "Layers 25 to 26" in told
 

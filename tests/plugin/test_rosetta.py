@@ -101,7 +101,7 @@ def test_an_entry_is_drawn_with_its_place_and_controls(tmp_path):
     assert "(queries, keys=None, *, offset=None)" in text
     assert "from the beginning control “aligned to the top left”" in text
     assert "nothing else" in text and "Other—" in text
-    assert '<a href="../api/controls/">control</a>' in drawn
+    assert '<a href="../api/controls/#control-causal-aligned-to-the-top-left">“aligned to the top left”</a>' in drawn
 
 
 @pytest.mark.parametrize(

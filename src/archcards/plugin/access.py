@@ -47,8 +47,8 @@ def named(page: str) -> str:
 def reachable_tables(html: str) -> str:
     """The page's content with its plain tables in a frame that scrolls, also by keyboard.
 
-    A table is named by the heading that it stands under, and by its place where there are more. It has
-    an address, made from the heads of its columns, if no other has the same.
+    A table is named by the heading that it stands under, and by its place where there are more. Its
+    address is made from the heads of its columns or, where another has the same, from its name.
     """
     headings = [
         (start, plain_text(inner.partition('<a class="headerlink"')[0]))
@@ -63,11 +63,12 @@ def reachable_tables(html: str) -> str:
         seen[name] += 1
         if seen[name] > 1:
             name = f"{name}, {seen[name]}"
-        address = f' id="table-of-{slug(heads)}"' if heads.strip() and columns.count(heads) == 1 else ""
+        alone = heads.strip() and columns.count(heads) == 1
+        address = f"table-of-{slug(heads)}" if alone else f"table-under-{slug(name.removeprefix('Table: '))}"
         inner = _HEAD.sub('<th scope="col"', inner)
         pieces.append(html[position:start])
         pieces.append(
-            f'<div class="ac-table"{address} role="group" tabindex="0" aria-label="{escape(name)}">'
+            f'<div class="ac-table" id="{address}" role="group" tabindex="0" aria-label="{escape(name)}">'
             f'<table class="ac-paper">{inner}</table></div>'
         )
         position = end

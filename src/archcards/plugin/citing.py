@@ -122,10 +122,11 @@ def form(given: str, repository: str) -> str:
     return given
 
 
-def section(edition: Edition, page: str, address: str, report: str) -> str:
+def section(edition: Edition, page: str, address: str, report: str, offers: str = "") -> str:
     """The end of a page: how it is cited, and where an error on it is reported.
 
-    `page` is the title of the page, `address` its permanent address, `report` the address of the form.
+    `page` is the title of the page, `address` its permanent address, `report` the address of the form;
+    `offers` is what leads to citations of its parts.
     """
     texts = {
         "citation": ". ".join(
@@ -149,7 +150,7 @@ def section(edition: Edition, page: str, address: str, report: str) -> str:
         f"<p>{escape(shown['citation'])}</p>"
         f'<details class="ac-code"><summary>BibTeX</summary><pre tabindex="0">'
         f"<code>{escape(bibtex, quote=False)}</code></pre></details>"
-        f"{where}</section>"
+        f"{where}{offers}</section>"
     )
 
 

@@ -166,6 +166,7 @@ class Models:
             ("made of", "text"),
         ]
         head = "".join(f'<th scope="col" class="ac-{kind}">{name}</th>' for name, kind in heads)
+        head = head.replace(">", ' aria-sort="ascending">', 1)  # they are in the order of their names
         home = link("index.md")
         script = f'<script src="{escape(home[0] if home else "")}{SCRIPT}" defer></script>'
         # Here from the start, so that nothing moves when its script comes; hidden where none runs.
@@ -175,7 +176,7 @@ class Models:
             f"<output>{len(self.models)} models</output></form>"
         )
         return (
-            f'{form}<div class="ac-table ac-models" role="region" tabindex="0" aria-label="Bundled models" '
+            f'{form}<div class="ac-table ac-models" id="table-bundled-models" role="region" tabindex="0" aria-label="Bundled models" '
             f'data-search-exclude><table class="ac-paper"><caption class="ac-unseen">Bundled models</caption>'
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{script}"
         )

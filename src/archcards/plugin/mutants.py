@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from .render import slug
+
 __all__ = ["mutants_index"]
 
 SCORES = ("Noticed at first", "95 % interval", "Noticed now")
@@ -86,6 +88,7 @@ def _unchanged(root: Path, module: str, one: Mapping[str, Any]) -> bool:
 def _table(name: str, columns: tuple[str, ...], rows: str) -> str:
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     return (
-        f'<div class="ac-table" role="group" tabindex="0" aria-label="{escape(name)}"><table class="ac-paper">'
+        f'<div class="ac-table" id="table-{slug(name)}" role="group" tabindex="0" aria-label="{escape(name)}">'
+        f'<table class="ac-paper">'
         f"<caption>{escape(name)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )

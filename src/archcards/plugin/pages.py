@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
@@ -12,7 +13,16 @@ from archcards.evidence.sources import Source
 from . import render
 from .book import Address, BookPage
 
-__all__ = ["bibliography", "card", "cards_index", "chapters_index", "evidence_index", "quotes_index", "sources_switch"]
+__all__ = [
+    "addresses_switch",
+    "bibliography",
+    "card",
+    "cards_index",
+    "chapters_index",
+    "evidence_index",
+    "quotes_index",
+    "sources_switch",
+]
 
 Place = Callable[[BookPage, str], str]
 """Fills in the facts of a page."""
@@ -47,6 +57,19 @@ def sources_switch() -> str:
     return (
         '<label class="ac-sources" data-search-exclude><input type="checkbox" autocomplete="off">'
         "Show where numbers come from <kbd>e</kbd></label>"
+    )
+
+
+def addresses_switch(content: str) -> str:
+    """The same box for a page whose numbers say themselves where they come from; empty if there is nothing to cite.
+
+    What it shows is made by a script, and so the box is there only with one.
+    """
+    if not re.search(r'<(?:div|figure|fieldset) class="ac-(?:table|figure|stack|check|derivation|switch)\b[^>]* id="', content):
+        return ""
+    return (
+        '<label class="ac-sources ac-sources--addresses"><input type="checkbox" autocomplete="off">'
+        "Show an address beside each table and figure <kbd>e</kbd></label>"
     )
 
 
@@ -161,7 +184,8 @@ def _evidence_of(page: BookPage, address: Address, title: str) -> str:
 def _listing(name: str, columns: Sequence[str], rows: str, title: str) -> str:
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     return (
-        f'<div class="ac-table" role="group" tabindex="0" aria-label="{escape(name)}: {escape(title)}">'
+        f'<div class="ac-table" id="table-{render.slug(f"{name} {title}")}" role="group" tabindex="0" '
+        f'aria-label="{escape(name)}: {escape(title)}">'
         f'<table class="ac-paper"><caption>{name}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
 

@@ -20,7 +20,9 @@ from archcards import controls, mechanisms
 from archcards.evidence.numerals import find_numerals
 from archcards.evidence.yaml_lines import Node, YamlError, read_yaml
 
-from .render import inline
+from .controls_page import PAGE as CONTROLS
+from .controls_page import anchor
+from .render import inline, slug
 
 __all__ = ["FILE", "Rosetta", "public_names"]
 
@@ -180,7 +182,7 @@ class Rosetta:
         head = "".join(f'<th scope="col">{column}</th>' for column in columns)
         caption = f"What other libraries call the names of this section: {of}"
         return (
-            f'<div class="ac-table ac-rosetta" role="region" tabindex="0" aria-label="{escape(of)} elsewhere">'
+            f'<div class="ac-table ac-rosetta" id="table-elsewhere-{slug(of)}" role="region" tabindex="0" aria-label="{escape(of)} elsewhere">'
             f'<table class="ac-paper" role="table"><caption class="ac-unseen">{escape(caption)}</caption>'
             f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>{bodies}</table></div>'
         )
@@ -202,7 +204,7 @@ class Rosetta:
             f'<tr class="ac-rosetta__name" role="row"><th colspan="4" scope="rowgroup" role="rowheader">{shown} '
             f'<span class="ac-rosetta__ours"><code>{escape(_signature(name.name))}</code></span></th></tr>'
         )
-        rows = "".join(_row(entry, link) for entry in name.entries)
+        rows = "".join(_row(name.name, entry, link) for entry in name.entries)
         if name.without:
             names = ", ".join(library.name for library in name.without)
             rows += (
@@ -235,14 +237,16 @@ def _signature(name: str) -> str:
     return str(inspect.Signature(parameters))
 
 
-def _row(entry: Entry, link: Link) -> str:
+def _row(name: str, entry: Entry, link: Link) -> str:
     cells = [f'<a href="{escape(entry.address)}">{inline(entry.called)}</a>', inline(entry.arguments)]
     differs = inline(entry.differs) or "nothing else"
     if entry.controls:
-        page = link("api/controls.md")
-        named = ", ".join(f"“{escape(one)}”" for one in entry.controls)
+        page = link(CONTROLS)
+        named = ", ".join(
+            f'<a href="{escape(page[0])}#{anchor(name, one)}">“{escape(one)}”</a>' if page else f"“{escape(one)}”"
+            for one in entry.controls
+        )
         words = "control" if len(entry.controls) == 1 else "controls"
-        words = f'<a href="{escape(page[0])}">{words}</a>' if page else words
         differs += f' <span class="ac-rosetta__control">{words} {named}</span>'
     columns = ("called", "arguments and layout", "differs from here by")
     drawn = "".join(

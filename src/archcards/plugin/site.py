@@ -31,7 +31,7 @@ from archcards.evidence.memory import Memory
 from archcards.evidence.problem import Problem
 from archcards.evidence.sources import read_names
 
-from . import access, citing, delivery, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
+from . import access, citing, controls_page, delivery, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
 from .blocks import Blocks, install, mark_fences, misplaced
 from .book import Book, BookPage
 from .downloads import Downloads
@@ -242,6 +242,8 @@ class ArchitectureCards(BasePlugin[Options]):
         for name in {"title", "description", "subtitle"} & page.meta.keys():
             page.meta[name] = facts.plain(str(page.meta[name]), values)
         _rename(page.toc, values)
+        if controls := files.get_file_from_path(controls_page.PAGE):
+            html = controls_page.linked(html, get_relative_url(controls.url, page.url))
         return self.listings.put_aside(access.reachable_tables(html))
 
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
@@ -255,7 +257,6 @@ class ArchitectureCards(BasePlugin[Options]):
         self._shelve(files)
         self._relate(files)
         self._offer_downloads(config, files)
-        self._cite(config, files)
         for file in files.documentation_pages():
             page = file.page
             if page is None or not page.content or '<div data-ac="' not in page.content:
@@ -283,6 +284,7 @@ class ArchitectureCards(BasePlugin[Options]):
             proved = self.book.pages.values()
             lists = {
                 "cards": lambda: pages.cards_index(proved, address, place),
+                "controls": controls_page.index,
                 "chapters": lambda: pages.chapters_index(parts(address, title)),
                 "downloads": lambda page=page: self.downloads.everything("../" * page.url.count("/")) if self.downloads else "",
                 "evidence": lambda: pages.evidence_index(proved, address, place, title),
@@ -306,6 +308,7 @@ class ArchitectureCards(BasePlugin[Options]):
                 return live.mount(what, of, link) or self.models.fill(what, of, link)
 
             page.content = placeholders(page.content, fill)
+        self._cite(config, files)
         found = [*self.rosetta.faults, *self.rosetta.unplaced()]
         self.problems += [Problem(f"{self.docs.name}/{ROSETTA}", line, reason) for line, reason in found]
         return env
@@ -382,7 +385,8 @@ class ArchitectureCards(BasePlugin[Options]):
             page = file.page
             if page is not None and page.content:
                 title = mathematics.as_dollars(str(page.title))
-                page.content += citing.section(edition, title, page.canonical_url or "", form)
+                offers = "" if "ac-sources" in page.content else pages.addresses_switch(page.content)
+                page.content += citing.section(edition, title, page.canonical_url or "", form, offers)
 
     def _outline(self):
         """The pages of the menu that are no chapters, by section."""

@@ -18,6 +18,8 @@ from archcards.ledger.architecture import (
 )
 from archcards.ledger.describe import patterns, repeats
 
+from .render import slug
+
 __all__ = ["drawing", "runs_in_words", "words"]
 
 # What is drawn for a kind: (top, height) of its bars, in tenths of the drawing, and what it means.
@@ -77,7 +79,7 @@ def drawing(layers: tuple[Layer, ...], label: str) -> str:
     columns_drawn = "".join(_column(number, *column) for number, column in enumerate(columns))
     spoken = f"{label}: {'; '.join(_spoken(layers))}"
     return (
-        f'<figure class="ac-stack"><svg viewBox="0 0 {len(layers)} 10" preserveAspectRatio="none" '
+        f'<figure class="ac-stack" id="figure-{slug(label)}" data-says="{escape(label)}"><svg viewBox="0 0 {len(layers)} 10" preserveAspectRatio="none" '
         f'role="img" aria-label="{escape(spoken)}">{columns_drawn}</svg>'
         f'<p class="ac-stack__ends" aria-hidden="true"><span>layer 1</span><span>layer {len(layers)}</span></p>'
         f"<ul>{key}</ul></figure>"

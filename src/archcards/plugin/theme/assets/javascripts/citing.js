@@ -1,6 +1,6 @@
 // Cites a piece of evidence and reports errors in it. Buttons for that appear in an unfolded check, and
 // everywhere while the page shows where its numbers come from; otherwise they are not there.
-const PIECES = ".ac-check, .ac-registered, .ac-derivation, .ac-switch, .ac-figure, .ac-table[id]";
+const PIECES = ".ac-check, .ac-registered, .ac-derivation, .ac-switch, .ac-figure, .ac-stack, .ac-table[id]";
 const page = document.querySelector(".ac-citing");
 const box = document.querySelector(".ac-sources input");
 
@@ -93,7 +93,7 @@ const offer = (item) => {
   const line = element("p", { className: "ac-offer" }, element("a", { href: `#${item.id}`, textContent: "address" }), " · ", button(item));
   line.firstChild.setAttribute("aria-label", `Permanent address: ${says(item)}`);
   if (item.matches(".ac-registered")) item.firstElementChild.append(" · ", button(item));
-  else if (item.matches(".ac-check, .ac-figure, .ac-derivation, .ac-switch")) item.append(line);
+  else if (item.matches(".ac-check, .ac-figure, .ac-stack, .ac-derivation, .ac-switch")) item.append(line);
   else item.after(line);
 };
 
