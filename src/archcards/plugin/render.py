@@ -296,6 +296,10 @@ def _witness(step: Step) -> str:
     return f' <span class="ac-witness">Refuted by {inline(step.witness)}</span>'
 
 
+# What a table says of a printed number beside the computed one has a look of its own.
+_VERDICTS = {"equal": "ac-same", "not equal": "ac-other"}
+
+
 def _table(table: Table, anchor: str) -> str:
     head = "".join(
         f'<th scope="col" class="ac-{kind}">{inline(column)}</th>'
@@ -308,7 +312,7 @@ def _table(table: Table, anchor: str) -> str:
             if index == 0 and kind == "text":
                 cells.append(f'<th scope="row">{inline(cell)}</th>')
             else:
-                cells.append(f'<td class="ac-{kind}">{inline(cell)}</td>')
+                cells.append(f'<td class="{_VERDICTS.get(cell, f"ac-{kind}")}">{inline(cell)}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return (
         f'<div class="ac-table" id="{anchor}"{_says(table.caption)} role="group" tabindex="0" '
