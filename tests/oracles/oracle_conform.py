@@ -5,6 +5,7 @@ Nothing here is recorded: the other files compare the mechanisms, these tests th
 
 import inspect
 
+import in_torch
 import oracle_attention
 import oracle_layers
 import oracle_position
@@ -19,6 +20,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repea
 
 from archcards import cases
 from archcards.cases import EPSILON
+from archcards.cli import main
 from archcards.conform import conform
 
 TORCH = {"arrays": "torch"}
@@ -61,6 +63,15 @@ def test_term_by_term_is_within_the_bounds_of_each_dtype(mechanism, dtype):
     published = cases.of(mechanism)
     kept = [case for case in published.cases if cases.gradients(published, case)]
     assert len({slope.case for slope in report.gradients}) == len(kept) > 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", *EPSILON])
+def test_the_command_s_child_has_tensors_and_gradients(dtype, capfd):
+    function = f"{in_torch.__file__}:rms_norm"
+    status = main(["conform", "rms_norm", function, "--arrays", "torch", "--dtype", dtype])
+    out, err = capfd.readouterr()
+    assert status == 0, out + err
+    assert out.startswith(f"rms_norm as rms_norm, {dtype}\nmatches") and "gradients that are right" in out
 
 
 # Gradients
