@@ -182,6 +182,11 @@ def test_what_an_adapter_file_may_not_say(run, tmp_path, setting, reason):
     assert reason in err and len(err.strip().splitlines()) == 1
 
 
+def _in_time(reason):
+    """A limit that is reached where it is to be, and nowhere else on a busy machine."""
+    return ("--seconds", "2") if "takes more than" in reason else ()
+
+
 # Whatever a reader's code does, the answer is one line or one screen.
 
 
@@ -195,8 +200,8 @@ def test_what_an_adapter_file_may_not_say(run, tmp_path, setting, reason):
         ("odd:pieces", "got generator"),
         ("odd:leaves", "raises SystemExit at odd.py:"),
         ("odd:hungry", "raises MemoryError at odd.py:"),
-        ("odd:endless", "odd:endless takes more than 0.5 seconds; --seconds allows more (case "),
-        ("odd:stubborn", "odd:stubborn takes more than 0.5 seconds"),
+        ("odd:endless", "odd:endless takes more than 2 seconds; --seconds allows more (case "),
+        ("odd:stubborn", "odd:stubborn takes more than 2 seconds"),
         ("odd:Layer", "got the class Layer: name an instance, or a method of one"),
         ("odd:more", "the function needs eps, which delta_write does not have"),
         ("odd:fewer", "the function takes 3 arguments, not 4"),
@@ -204,11 +209,11 @@ def test_what_an_adapter_file_may_not_say(run, tmp_path, setting, reason):
         ("unwritten:f", "unwritten cannot be imported: SyntaxError: "),
         ("needy:f", "needy cannot be imported: ModuleNotFoundError at needy.py:2: No module named 'no_such"),
         ("leaving:f", "leaving cannot be imported: SystemExit at leaving.py:1: 3"),
-        ("sleepy:f", "importing sleepy takes more than 0.5 seconds"),
+        ("sleepy:f", "importing sleepy takes more than 2 seconds"),
     ],
 )
 def test_odd_code_is_one_line_and_status_two(run, odd, function, reason):
-    status, out, err = run("delta_write", function, "--seconds", "0.5")
+    status, out, err = run("delta_write", function, *_in_time(reason))
     assert status == 2 and not out
     assert reason in err and len(err.strip().splitlines()) == 1
 
