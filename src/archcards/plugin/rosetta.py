@@ -31,6 +31,7 @@ NOTHING = "—"
 
 _FIELDS = ("called", "arguments", "differs", "controls", "seen", "commit")
 _SHOWN = ("called", "arguments", "differs")
+_COLUMNS = ("called", "arguments and layout", "differs from here by")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40})?")
 
 Link = Callable[[str], tuple[str, str] | None]
@@ -172,19 +173,21 @@ class Rosetta:
     # Drawing
 
     def fill(self, of: str, link: Link) -> str:
-        """The table of a subject."""
+        """A subject, folded: its names, and when it is opened a table for each.
+
+        A name's heading has the address. A browser opens what a link, a search hit or a search in the
+        page leads to, without a script.
+        """
         if of not in self.subjects:
             self.faults.append((1, f"a page has a place for the subject {of}, which is missing"))
             return ""
         self._placed.add(of)
-        bodies = "".join(self._body(name, link) for name in self.subjects[of])
-        columns = ("library", "called", "arguments and layout", "differs from here by")
-        head = "".join(f'<th scope="col">{column}</th>' for column in columns)
-        caption = f"What other libraries call the names of this section: {of}"
+        names = self.subjects[of]
+        told = ", ".join(f"<code>{escape(name.name)}</code>" for name in names)
+        tables = "".join(self._table(name, link) for name in names)
         return (
-            f'<div class="ac-table ac-rosetta" id="table-elsewhere-{slug(of)}" role="region" tabindex="0" aria-label="{escape(of)} elsewhere">'
-            f'<table class="ac-paper" role="table"><caption class="ac-unseen">{escape(caption)}</caption>'
-            f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>{bodies}</table></div>'
+            '<details class="ac-fold ac-rosetta">'
+            f"<summary>In other libraries: {told}</summary>{tables}</details>"
         )
 
     def unplaced(self) -> Iterator[tuple[int, str]]:
@@ -193,17 +196,14 @@ class Rosetta:
             if subject not in self._placed:
                 yield self._lines[subject], f"no page shows the subject {subject}"
 
-    def _body(self, name: Name, link: Link) -> str:
+    def _table(self, name: Name, link: Link) -> str:
         module = self.modules[name.name]
         page = self._api_pages.get(module)
         known = link(page) if page else None
         shown = f"<code>{escape(name.name)}</code>"
         if known:
             shown = f'<a href="{escape(known[0])}#{mechanisms.__name__}.{module}.{name.name}">{shown}</a>'
-        head = (
-            f'<tr class="ac-rosetta__name" role="row"><th colspan="4" scope="rowgroup" role="rowheader">{shown} '
-            f'<span class="ac-rosetta__ours"><code>{escape(_signature(name.name))}</code></span></th></tr>'
-        )
+        address = f"elsewhere-{escape(name.name)}"
         rows = "".join(_row(name.name, entry, link) for entry in name.entries)
         if name.without:
             names = ", ".join(library.name for library in name.without)
@@ -211,7 +211,18 @@ class Rosetta:
                 f'<tr class="ac-rosetta__none" role="row"><th scope="row" role="rowheader">{escape(names)}</th>'
                 f'<td colspan="3" role="cell"><span aria-label="no counterpart">{NOTHING}</span></td></tr>'
             )
-        return f'<tbody id="elsewhere-{escape(name.name)}" role="rowgroup">{head}{rows}</tbody>'
+        head = "".join(
+            f'<th scope="col" role="columnheader">{column}</th>' for column in ("library", *_COLUMNS)
+        )
+        return (
+            f'<h4 id="{address}">{shown}<a class="headerlink" href="#{address}" '
+            'title="Permanent address of this section">#</a></h4>'
+            f'<p class="ac-rosetta__ours"><code>{escape(name.name + _signature(name.name))}</code></p>'
+            f'<table class="ac-paper" role="table"><caption class="ac-unseen">'
+            f"{escape(name.name)} in other libraries</caption>"
+            f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+            f'<tbody role="rowgroup">{rows}</tbody></table>'
+        )
 
     @cached_property
     def _api_pages(self) -> dict[str, str]:
@@ -248,9 +259,8 @@ def _row(name: str, entry: Entry, link: Link) -> str:
         )
         words = "control" if len(entry.controls) == 1 else "controls"
         differs += f' <span class="ac-rosetta__control">{words} {named}</span>'
-    columns = ("called", "arguments and layout", "differs from here by")
     drawn = "".join(
         f'<td role="cell" data-column="{column}">{cell}</td>'
-        for column, cell in zip(columns, [*cells, differs], strict=True)
+        for column, cell in zip(_COLUMNS, [*cells, differs], strict=True)
     )
     return f'<tr role="row"><th scope="row" role="rowheader">{escape(entry.library.name)}</th>{drawn}</tr>'

@@ -1,0 +1,148 @@
+"""Reading: where the first screen leads, what is folded, what lies over the text, and what is on paper."""
+
+import pytest
+from playwright.sync_api import expect
+
+CONVENTIONS = "conventions/"
+ENTRY = "elsewhere-sliding_window"
+# A widget that has begun has a form; here none has, because no script runs or nobody came near it.
+WIDGETS = ("models/live/", "attention/masks/", "attention/online-softmax/", "accounting/cache/")
+
+
+# The first screen
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_screen_leads_to_each_of_four_jobs(page, address, width, height):
+    page.set_viewport_size({"width": width, "height": height})
+    for place in ("conformance/", "models/live/", "symptoms/", "#the-chapters"):
+        page.goto(address)
+        link = page.get_by_label("Where to begin").locator(f'a[href="{place}"]')
+        box = link.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= height, place
+        link.click()
+        expect(page).to_have_url(address + place)
+    expect(page.locator("#the-chapters")).to_be_in_viewport()
+
+
+# What is folded
+
+
+def test_what_other_libraries_call_it_is_folded_by_subject(page, address):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address + CONVENTIONS)
+    folds = page.locator(".ac-rosetta")
+    assert folds.count() == page.locator("#in-other-libraries ~ h3").count()
+    for fold in folds.all():
+        expect(fold.locator("summary")).to_be_visible()
+        expect(fold.locator("table").first).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollHeight") < 30 * 844
+    # Each name is in its summary: who looks for one knows which to open.
+    for name in page.locator(".ac-rosetta h4 > a:first-child, .ac-rosetta h4 > code").all_text_contents():
+        assert page.locator(".ac-rosetta summary code").get_by_text(name, exact=True).count() == 1
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_an_address_opens_its_fold(new_page, address, scripts):
+    page, wrong = new_page(java_script_enabled=scripts)
+    page.goto(f"{address}{CONVENTIONS}#{ENTRY}")
+    entry = page.locator(f"#{ENTRY}")
+    expect(entry).to_be_in_viewport()
+    expect(entry.locator("~ table").first).to_be_visible()
+    page.locator(".ac-rosetta summary").last.click()
+    expect(page.locator(".ac-rosetta table").last).to_be_visible()
+    page.context.close()
+    assert not wrong
+
+
+def test_a_link_in_the_page_opens_a_fold(page, address):
+    page.goto(address + CONVENTIONS)
+    expect(page.locator(f"#{ENTRY}")).to_be_hidden()
+    page.evaluate(f"""() => {{
+      const link = Object.assign(document.createElement("a"), {{href: "#{ENTRY}", textContent: "there"}});
+      document.querySelector("article").prepend(link);
+    }}""")
+    page.get_by_role("link", name="there", exact=True).click()
+    expect(page.locator(f"#{ENTRY}")).to_be_in_viewport()
+
+
+def test_a_search_hit_opens_its_fold(page, address):
+    page.goto(f"{address}?q=window_left")
+    hit = page.locator(f'.md-search-result__link[href*="#{ENTRY}"]')
+    hit.first.wait_for(state="attached")
+    page.goto(hit.first.evaluate("link => link.href"))
+    expect(page.locator(f"#{ENTRY}")).to_be_in_viewport()
+    expect(page.locator(f"#{ENTRY} ~ table").first).to_be_visible()
+
+
+def test_the_choices_are_stacked_on_a_narrow_screen(page, address):
+    for width, stacked in ((320, True), (1280, False)):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(address + CONVENTIONS)
+        first, second = (cell.bounding_box() for cell in page.locator(".ac-choices tbody td").all()[:2])
+        assert (second["y"] >= first["y"] + first["height"]) == stacked
+        frame = page.locator(".ac-choices .ac-table")
+        assert frame.evaluate("frame => frame.scrollWidth <= frame.clientWidth")
+
+
+# What lies over the text
+
+OVER = """() => {
+  const shown = (element) => element?.checkVisibility({visibilityProperty: true, opacityProperty: true});
+  const over = [".ac-sources:has(input:checked)", ".md-top", ".md-header"].map((name) => document.querySelector(name));
+  const boxes = over.filter(shown).map((element) => [element.className, element.getBoundingClientRect()]);
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return boxes.flatMap(([name, box], at) =>
+    boxes.slice(at + 1).filter(([, other]) => meet(box, other)).map(([other]) => `${name} over ${other}`));
+}"""
+UNDER = """(target) => {
+  const boxes = [...document.querySelectorAll(".ac-sources, .md-header")].map((one) => one.getBoundingClientRect());
+  const range = document.createRange();
+  range.selectNodeContents(target);
+  return [...range.getClientRects()].some((text) =>
+    boxes.some((box) => text.left < box.right && box.left < text.right && text.top < box.bottom && box.top < text.bottom));
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_what_lies_over_the_text_does_not_meet_and_can_be_scrolled_clear(page, address, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{address}attention/chunked-prefill/")
+    page.locator(".ac-sources input").check()
+    page.mouse.move(width / 2, 400)
+    page.mouse.wheel(0, 2400)
+    expect(page.locator(".ac-sources")).to_be_in_viewport()
+    page.mouse.wheel(0, -400)
+    expect(page.locator(".md-top")).to_be_visible()
+    page.wait_for_function("getComputedStyle(document.querySelector('.md-top')).opacity === '1'")
+    assert page.evaluate(OVER) == []
+    # Where a number leads is read at once, not from under the box.
+    for link in page.locator(".ac-origin[href^='#']").all()[:6]:
+        link.click()
+        target = page.locator(":target")
+        expect(target).to_be_in_viewport()
+        assert not target.evaluate(UNDER), target.evaluate("target => target.id")
+
+
+# On paper
+
+
+@pytest.mark.parametrize("path", WIDGETS)
+@pytest.mark.parametrize("scripts", [True, False])
+def test_what_has_not_begun_leaves_nothing_on_paper(new_page, address, path, scripts):
+    page, wrong = new_page(java_script_enabled=scripts, viewport={"width": 1280, "height": 40})
+    page.goto(address + path)
+    page.emulate_media(media="print")
+    for widget in page.locator(":is(ac-live, ac-masks, ac-growth, ac-steps):not(:has(form))").all():
+        expect(widget).to_be_hidden()
+    assert "JavaScript" not in page.locator("article").inner_text()
+    page.context.close()
+    assert not wrong
+
+
+def test_paper_has_what_is_folded(page, address):
+    page.goto(address + CONVENTIONS)
+    heights = "() => [...document.querySelectorAll('.ac-rosetta tbody')].map((body) => body.getBoundingClientRect().height)"
+    assert set(page.evaluate(heights)) == {0}
+    page.emulate_media(media="print")
+    assert min(page.evaluate(heights)) > 0
