@@ -93,6 +93,19 @@ def test_exercises_come_without_solutions(files):
             assert secret not in shown
 
 
+def test_a_cell_for_an_answer_says_what_is_wanted(files):
+    """What it says is held against the solutions where all notebooks are run."""
+    stubs = {
+        cell["id"]: "".join(cell["source"]).replace("\n# ", " ")
+        for cell in json.loads(files["attention/chunked-prefill/chunked-prefill-exercises.ipynb"])["cells"]
+    }
+    assert stubs["answer-1"].endswith(" Wanted: pairs of the mask, a whole number.\nanswer = ...")
+    assert stubs["answer-2"].endswith(": an array (sequence, query, feature) of shape (2, 2, 3).\nanswer = ...")
+    for notebook in notebooks(files).values():
+        for cell in notebook["cells"]:
+            assert "# answer:" not in "".join(cell["source"])
+
+
 def run(tmp_path, code):
     script = tmp_path / "notebook.py"
     script.write_text(code, encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from archcards import controls, mechanisms
 from archcards.evidence.sources import read_names
 from archcards.evidence.yaml_lines import read_yaml
-from archcards.plugin.markup import plain_text
+from archcards.plugin.markup import elements, plain_text
 from archcards.plugin.rosetta import FILE, Rosetta, public_names
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -102,6 +102,20 @@ def test_an_entry_is_drawn_with_its_place_and_controls(tmp_path):
     assert "from the beginning control “aligned to the top left”" in text
     assert "nothing else" in text and "Other—" in text
     assert '<a href="../api/controls/#control-causal-aligned-to-the-top-left">“aligned to the top left”</a>' in drawn
+
+
+def test_a_subject_is_folded_under_its_names_and_each_name_has_an_address(site):
+    for place, names in site.subjects.items():
+        drawn = site.fill(place, link)
+        [(_, _, _, fold)] = elements(drawn, r"<details\b[^>]*>")
+        assert " open" not in drawn.partition(">")[0]
+        summary, _, folded = fold.partition("</summary>")
+        told = "In other libraries: " + ", ".join(name.name for name in names)
+        assert plain_text(summary) == told
+        # A heading is a section of the search, and what its address leads to is opened by the browser.
+        headings = re.findall(r'<h4 id="elsewhere-(\w+)">', folded)
+        assert headings == [name.name for name in names] and "<h4" not in summary
+        assert folded.count("<table") == len(names)
 
 
 @pytest.mark.parametrize(

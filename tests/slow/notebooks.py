@@ -3,7 +3,8 @@
     python tests/slow/notebooks.py [SITE [NAME]]
 
 Each notebook runs in a process of its own, in which `archcards` comes from the wheel and nothing of the
-checkout is in reach. In a graded notebook the solution's own answer must be right, and no answer wrong.
+checkout is in reach. In a graded notebook the solution's own answer must be right, and no answer wrong; a cell
+for an answer says of what kind and shape it is.
 """
 
 import json
@@ -27,7 +28,19 @@ def cells(path):
         if cell["cell_type"] == "code" and not source.startswith("%pip "):
             yield cell["id"], source
 
-def graded(source, names):
+def described(told, value):
+    """The cell for an answer must say what the solution's value is."""
+    import numpy as np
+    value = np.asarray(value)
+    whole = value.dtype == object or np.issubdtype(value.dtype, np.integer)
+    wanted = " ".join(line.removeprefix("# ") for line in told.splitlines()).partition("Wanted: ")[2]
+    shape = str(value.shape) if value.shape else ""
+    if not wanted or shape not in wanted or bool(shape) != ("shape" in wanted):
+        raise SystemExit(f"shape {value.shape} is wanted, and the cell says: {told}")
+    if not shape and ("whole number" in wanted) != whole:
+        raise SystemExit(f"{value!r} is wanted, and the cell says: {told}")
+
+def graded(source, names, told):
     """A grading cell must refuse no answer, and take the solution's."""
     from archcards.evidence.exercise import unseal
     from archcards.evidence.record import Check, CheckFailed, recording
@@ -47,12 +60,14 @@ def graded(source, names):
         exec(compile(packed["code"], "solution", "exec"), copies)
     first = next(e for e in recorder.events if isinstance(e, Check) and e.relation == "==")
     names["grade"](first.actual, sealed, names)
+    described(told, first.expected)
 
 names = {"__name__": "__main__"}
 for name, source in cells(sys.argv[1]):
     if name.startswith("check-"):
-        graded(source, names)
+        graded(source, names, told)
     else:
+        told = source
         exec(compile(source, f"{sys.argv[1]}:{name}", "exec"), names)
 '''
 

@@ -29,6 +29,8 @@ __all__ = ["Cell", "Takeaway", "notebook"]
 _CONTAINER = re.compile(r'(?:!!!|\?\?\?\+?) (?P<kind>[\w-]+)(?: "(?P<title>[^"]*)")?\s*$')
 _LINK = re.compile(r"\]\((?![a-z]+:)([^()\s]+)\)")
 _HEADING = re.compile(r"(?P<level>#{1,6}) (?P<text>.+?)(?:\s*\{[^{}]*\})?\s*$")
+_ANSWER = re.compile(r"^# answer: (.+?) *# markdown-exec: hide$", re.M)
+"""In a solution, out of sight on the page: what kind of value answers the exercise, in which unit and shape."""
 _FIELDS = {
     "changed_component": "What changes.",
     "invariant_core": "What stays.",
@@ -377,7 +379,9 @@ def _asked(
         stub = f"def {name}({signature}):\n    ..."
         return stub, seal(title, f"{earlier}\n{rest}".strip("\n"), name), name
     claim = next(check.claim for check in checks if check.relation == "==")
-    comment = "\n".join(f"# {line}" for line in wrap(f"The value for which this holds: {resolved(claim)}.", 86))
+    told = [f"The value for which this holds: {resolved(claim)}."]
+    told += [f"Wanted: {wanted}." for wanted in _ANSWER.findall(fence.code)]
+    comment = "\n".join(f"# {line}" for sentence in told for line in wrap(sentence, 86))
     return f"{comment}\nanswer = ...", seal(title, f"{earlier}\n{code}".strip("\n")), "answer"
 
 
