@@ -75,14 +75,15 @@ def test_a_search_hit_opens_its_fold(page, address):
     expect(page.locator(f"#{ENTRY} ~ table").first).to_be_visible()
 
 
-def test_the_choices_are_stacked_on_a_narrow_screen(page, address):
+@pytest.mark.parametrize("path", [CONVENTIONS, "symptoms/"])
+def test_sentences_in_a_table_are_stacked_on_a_narrow_screen(page, address, path):
     for width, stacked in ((320, True), (1280, False)):
         page.set_viewport_size({"width": width, "height": 800})
-        page.goto(address + CONVENTIONS)
-        first, second = (cell.bounding_box() for cell in page.locator(".ac-choices tbody td").all()[:2])
+        page.goto(address + path)
+        first, second = (cell.bounding_box() for cell in page.locator(".ac-stacks tbody td").all()[:2])
         assert (second["y"] >= first["y"] + first["height"]) == stacked
-        frame = page.locator(".ac-choices .ac-table")
-        assert frame.evaluate("frame => frame.scrollWidth <= frame.clientWidth")
+        for frame in page.locator(".ac-stacks .ac-table").all():
+            assert frame.evaluate("frame => frame.scrollWidth <= frame.clientWidth")
 
 
 # What lies over the text
@@ -138,6 +139,15 @@ def test_what_has_not_begun_leaves_nothing_on_paper(new_page, address, path, scr
     assert "JavaScript" not in page.locator("article").inner_text()
     page.context.close()
     assert not wrong
+
+
+def test_paper_has_no_controls(page, address):
+    page.goto(f"{address}attention/chunked-prefill/")
+    controls = page.locator(".ac-sources, .ac-switch > label, .ac-check .ac-code, .md-path, .ac-takeaway, .md-top")
+    assert controls.count() > 5
+    page.emulate_media(media="print")
+    for control in controls.all():
+        expect(control).to_be_hidden()
 
 
 def test_paper_has_what_is_folded(page, address):
