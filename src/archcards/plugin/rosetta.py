@@ -22,7 +22,7 @@ from archcards.evidence.yaml_lines import Node, YamlError, read_yaml
 
 from .controls_page import PAGE as CONTROLS
 from .controls_page import anchor
-from .render import inline, slug
+from .render import inline
 
 __all__ = ["FILE", "Rosetta", "public_names"]
 
