@@ -1,7 +1,6 @@
-"""Things to touch: in chapters, several on a page, and after leaving and coming back."""
+"""Things to touch: in chapters, several on a page, and after coming back."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -21,19 +20,6 @@ FINDS = """async (element) => {
   const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
   const found = await axe.run(element, {runOnly: {type: "tag", values: rules}, resultTypes: ["violations"]});
   return found.violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 160)}`));
-}"""
-# What following a link does where pages are not loaded anew: the content is another page's, and its
-# scripts are asked for again.
-EXCHANGE = """async (path) => {
-  const text = await (await fetch(path)).text();
-  const next = new DOMParser().parseFromString(text, "text/html").querySelector("[data-md-component=container]");
-  history.pushState(null, "", path);
-  document.querySelector("[data-md-component=container]").replaceWith(document.adoptNode(next));
-  for (const old of next.querySelectorAll("script[src]")) {
-    const script = document.createElement("script");
-    for (const {name, value} of old.attributes) script.setAttribute(name, value);
-    old.replaceWith(script);
-  }
 }"""
 PARTS = {
     "cache": ("accounting/cache/", ["Cache and state, of all sequences", "Cache and state, of one sequence"]),
@@ -110,25 +96,6 @@ def test_a_widget_begins_anew_when_the_reader_returns(page, address):
     masks = near(page, "masks")
     masks.get_by_label("Queries", exact=True).fill("6")
     expect(masks.get_by_role("status")).to_contain_text("of 36")
-
-
-def test_widgets_live_on_when_the_content_is_exchanged(page, address):
-    page.goto(f"{address}attention/masks/")
-    near(page, "masks").get_by_label("Queries", exact=True).fill("5")
-    for path in ("models/live/", "attention/online-softmax/", "attention/masks/", "models/live/"):
-        page.evaluate(EXCHANGE, address + path)
-        near(page, PLACES[path][0])
-    ledger = page.locator("ac-live")
-    ledger.get_by_label("Context, in tokens").fill("4321")
-    expect(page).to_have_url(re.compile("#ledger:.*context=4321"))
-    # One that has left listens no more: the address is the last one's alone.
-    page.evaluate(EXCHANGE, f"{address}attention/masks/")
-    masks = near(page, "masks")
-    masks.get_by_label("Queries", exact=True).fill("6")
-    expect(masks.get_by_role("status")).to_contain_text("of 36")
-    page.evaluate("location.hash = '#ledger:a=gpt2'")
-    masks.get_by_label("Queries", exact=True).fill("7")
-    assert page.evaluate("location.hash") == "#ledger:a=gpt2"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -4,9 +4,14 @@ import re
 
 import pytest
 
-from archcards.plugin.delivery import UnknownTheme, headers, kept_name, unhurried
+from archcards.plugin.delivery import EXCHANGED, UnknownTheme, anywhere, headers, kept_name, unhurried
 
 HURRIED = 'a($(location.protocol!=="file:"),J("search"));V("search.highlight")?A(e):y'
+
+BOUND = (
+    'l.href;new URL("sitemap.xml",e);n=P("loc",o),i=[f(new URL(n.textContent),t)];'
+    'h(window,"popstate");V("navigation.instant")&&g({sitemap$:q}).subscribe(d)'
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +26,32 @@ HURRIED = 'a($(location.protocol!=="file:"),J("search"));V("search.highlight")?A
 def test_a_script_that_is_not_known_is_refused(script):
     with pytest.raises(UnknownTheme):
         unhurried(script)
+
+
+def test_the_theme_s_list_of_pages_is_the_site_s_own_and_knows_no_host():
+    assert anywhere(BOUND) == (
+        f'l.href;new URL("{EXCHANGED}",e);n=P("loc",o),i=[f(new URL(n.textContent,t),t)];'
+        'h(window,"archcards:return");V("navigation.instant")&&location.protocol!=="file:"&&g({sitemap$:q}).subscribe(d)'
+    )
+
+
+@pytest.mark.parametrize("part", ["sitemap.xml", "textContent", "popstate", "navigation.instant"])
+def test_a_script_that_exchanges_otherwise_is_refused(part):
+    for script in (BOUND.replace(part, "other"), BOUND + BOUND):
+        with pytest.raises(UnknownTheme):
+            anywhere(script)
+
+
+def test_pages_are_exchanged_where_they_have_one_policy_and_one_style(demo):
+    listed = set(re.findall("<loc>([^<]*)</loc>", (demo.site / EXCHANGED).read_text("utf-8")))
+    assert "part/every-component/" in listed and "" in listed
+    heads = set()
+    for place in listed:
+        page = demo.page(place)
+        assert '"navigation.instant"' in page
+        sheets = re.findall(r'<link rel="stylesheet" href="(?:\.\./)*([^"]*)">', page.partition("</head>")[0])
+        heads.add((*sheets, re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]))
+    assert len(heads) == 1
 
 
 def test_a_name_follows_the_content_alone():

@@ -4,13 +4,19 @@ import base64
 import hashlib
 import re
 
-from archcards.plugin.policy import StyleSheet, with_policy
+from archcards.plugin.policy import Policy, StyleSheet
 
 PAGE = '<head><meta charset="utf-8"><script>go()</script><script type="application/json">{}</script></head>'
 
 
-def policy(page):
-    return re.search(r'<meta charset="utf-8"><meta http-equiv="[^"]*" content="([^"]*)">', with_policy(page))[1]
+def filled(page, *others, **options):
+    policy = Policy()
+    placed = [policy.place(one) for one in (page, *others)]
+    return policy.fill(placed[0], **options)
+
+
+def policy(page, *others):
+    return re.search(r'<meta charset="utf-8"><meta http-equiv="[^"]*" content="([^"]*)">', filled(page, *others))[1]
 
 
 def test_each_inline_script_is_named_by_its_hash():
@@ -20,15 +26,22 @@ def test_each_inline_script_is_named_by_its_hash():
     assert policy(PAGE) != policy(PAGE.replace("go()", "go(1)"))
 
 
+def test_a_page_admits_what_any_page_has_whatever_their_order():
+    other = PAGE.replace("go()", "<!--policy-->")
+    assert policy(PAGE, other) == policy(other, PAGE) == policy(PAGE, other, PAGE)
+    assert policy(PAGE, other).count("sha256") == 2
+    assert "<script><!--policy--></script>" in filled(other)
+
+
 def test_nothing_unsafe_and_nobody_else():
     assert "unsafe" not in policy(PAGE) and "http" not in policy(PAGE)
     assert policy(PAGE).startswith("default-src 'none'")
 
 
 def test_webassembly_is_admitted_where_asked_and_nothing_else_with_it():
-    admitted = with_policy(PAGE, webassembly=True)
+    admitted = filled(PAGE, webassembly=True)
     assert "script-src 'self' 'wasm-unsafe-eval' 'sha256-" in admitted
-    assert admitted.replace("'wasm-unsafe-eval' ", "") == with_policy(PAGE)
+    assert admitted.replace("'wasm-unsafe-eval' ", "") == filled(PAGE)
 
 
 def test_styles_become_classes():

@@ -21,6 +21,7 @@ _OPTION = re.compile(r'(<input class="md-option"[^>]*? aria-label=")([^"]*)(")')
 _HEAD = re.compile(r"<th\b(?![^>]*\bscope=)")
 _PATH = re.compile(r'<nav class="md-path" aria-label="[^"]*"')
 _TAGS = '<nav class="md-tags"'
+_PROGRESS = 'data-md-component="progress" role="progressbar"'
 _SEARCH = '<div class="md-search" data-md-component="search" role="dialog">'
 
 
@@ -41,6 +42,8 @@ def named(page: str) -> str:
     page = _PATH.sub('<nav class="md-path" aria-label="Where this page is"', page)
     page = page.replace(_TAGS, f'{_TAGS} aria-label="Tags"')
     page = _SECTIONS.sub(r'<nav class="md-nav" aria-label="Sections of \1">', page)
+    # A line that says no value is for the eye; to others the page that has come says so itself.
+    page = page.replace(_PROGRESS, 'data-md-component="progress" aria-hidden="true"')
     return page.replace(_SEARCH, _SEARCH.replace(">", ' aria-label="Search">'))
 
 

@@ -2,6 +2,11 @@
 
 The theme's script fetches the whole search index with every page. Here it is fetched when a reader
 turns to the search, which halves what a first visit loads.
+
+A link puts the content of its page in the place of another's, without loading the site anew. The
+theme's script does so for the pages of `sitemap.xml`, whose addresses are those that the site was
+built for. Here it has a list of its own, of addresses within the site: the site may be served from
+anywhere, and a page that asks for more than the others is left out and loaded in full.
 """
 
 from __future__ import annotations
@@ -9,13 +14,34 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from html import escape
 from pathlib import PurePosixPath
 
-__all__ = ["UnknownTheme", "headers", "kept_name", "unhurried", "without_source_map"]
+__all__ = [
+    "EXCHANGED",
+    "UnknownTheme",
+    "anywhere",
+    "exchanged",
+    "headers",
+    "kept_name",
+    "loaded_in_full",
+    "unhurried",
+    "without_source_map",
+]
 
-# Both are read from the theme's minified script, whose short names change with each of its versions.
+EXCHANGED = "assets/exchanged.xml"
+"""The list of the pages whose contents are exchanged for each other."""
+
+RETURN = "archcards:return"
+"""The event that tells the theme's script, instead of `popstate`, that the reader came back to another page."""
+
+# All are read from the theme's minified script, whose short names change with each of its versions.
 _INDEX = re.compile(r'([\w$]+\()location\.protocol!=="file:"(\),[\w$]+\("search"\)\))')
 _HIGHLIGHT = re.compile(r'([\w$]+\("search\.highlight"\))\?')
+_SITEMAP = re.compile(r'(new URL\(")sitemap\.xml(",)')
+_LISTED = re.compile(r'(\("loc",[\w$]+\),[\w$]+=\[[\w$]+\(new URL\([\w$]+\.textContent)(\),([\w$]+)\)\])')
+_RETURN = re.compile(r'(\(window,")popstate("\))')
+_INSTANT = re.compile(r'([\w$]+\("navigation\.instant"\)&&)(?=[\w$]+\(\{sitemap\$:)')
 _SOURCE_MAP = re.compile(r"\s*(?://|/\*)# sourceMappingURL=\S+?(?:\*/)?\s*$")
 
 
@@ -35,14 +61,60 @@ def unhurried(script: str) -> str:
         >>> unhurried('L($(location.protocol!=="file:"),J("search"));V("search.highlight")?A(e):y')
         'L($(!1),J("search"));V("search.highlight")&&/[?&]h=/.test(location.search)?A(e):y'
     """
-    for pattern, instead in (
-        (_INDEX, r"\1!1\2"),
-        (_HIGHLIGHT, r"\1&&/[?&]h=/.test(location.search)?"),
-    ):
+    changes = ((_INDEX, r"\1!1\2"), (_HIGHLIGHT, r"\1&&/[?&]h=/.test(location.search)?"))
+    return _changed(script, changes, "fetches the search index")
+
+
+def anywhere(script: str) -> str:
+    """The theme's script, exchanging contents by the site's own list, wherever the site is served.
+
+    Going back within a page is the browser's: the site's script tells the theme's of the rest. A page opened from a disk has no exchange, and without this line would have nothing else either.
+
+    Raises:
+        UnknownTheme: the script has no such place, or several.
+
+    Example:
+        >>> anywhere('V("navigation.instant")&&g({sitemap$:q}).subscribe(d)')
+        Traceback (most recent call last):
+        ...
+        archcards.plugin.delivery.UnknownTheme: the theme's script reads the sitemap in 0 places, expected 1
+    """
+    changes = (
+        (_SITEMAP, rf"\1{EXCHANGED}\2"),
+        (_LISTED, r"\1,\3\2"),
+        (_RETURN, rf"\1{RETURN}\2"),
+        (_INSTANT, r'\1location.protocol!=="file:"&&'),
+    )
+    return _changed(script, changes, "reads the sitemap")
+
+
+def _changed(script: str, changes: Iterable[tuple[re.Pattern, str]], what: str) -> str:
+    for pattern, instead in changes:
         script, count = pattern.subn(instead, script)
         if count != 1:
-            raise UnknownTheme(f"the theme's script fetches the search index in {count} places, expected 1")
+            raise UnknownTheme(f"the theme's script {what} in {count} places, expected 1")
     return script
+
+
+def exchanged(addresses: Iterable[str]) -> str:
+    """The list of pages, by their addresses from the top of the site, as the theme's script reads it.
+
+    Example:
+        >>> print(exchanged(["", "part/a&b/"]), end="")
+        <urlset><url><loc></loc></url><url><loc>part/a&amp;b/</loc></url></urlset>
+    """
+    rows = (f"<url><loc>{escape(address)}</loc></url>" for address in sorted(addresses))
+    return f"<urlset>{''.join(rows)}</urlset>\n"
+
+
+def loaded_in_full(page: str) -> str:
+    """The page, whose links load what they lead to, as links commonly do.
+
+    Example:
+        >>> loaded_in_full('{"features": ["navigation.instant", "navigation.path"]}')
+        '{"features": ["navigation.path"]}'
+    """
+    return page.replace('"navigation.instant", ', "", 1)
 
 
 def without_source_map(text: str) -> str:

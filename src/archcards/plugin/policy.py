@@ -2,6 +2,11 @@
 
 Inline scripts are admitted one by one, by the hash of their text. Inline styles become classes of
 one style sheet, because a policy cannot name them.
+
+All pages have the same policy. A link puts the content of its page in the place of another's, and
+the policy of the page that was loaded stays in force: it has to admit what any content brings, and
+one that differed would be added to it, and take away. Only what needs WebAssembly has more, and is
+loaded in full.
 """
 
 from __future__ import annotations
@@ -13,8 +18,9 @@ import re
 
 from .markup import Token, rewrite, tag, tokens
 
-__all__ = ["StyleSheet", "with_policy"]
+__all__ = ["Policy", "StyleSheet"]
 
+_PLACE = "<!--policy-->"
 _NOT_RUN = {"application/json", "text/plain", "text/template"}
 
 
@@ -64,43 +70,53 @@ class StyleSheet:
         return "".join(f".{name}{{{rule}}}\n" for name, rule in sorted(self._rules.items()))
 
 
-def with_policy(page: str, *, webassembly: bool = False) -> str:
-    """The page with a policy that admits exactly the scripts and styles it has.
+class Policy:
+    """Collects the inline scripts and styles of all pages, for one policy that admits exactly those."""
 
-    `webassembly` admits its compilation, and still no text run as a script: a browser may hold a
-    worker to the policy of the page that starts it.
-    """
-    scripts, styles = [], []
-    kind = ""
-    for token in tokens(page):
-        if token.kind == "open" and token.name in {"script", "style"}:
-            kind = token.attributes.get("type", "")
-        elif token.kind == "raw" and token.inside[-1] == "script" and kind not in _NOT_RUN:
-            scripts.append(_hash(token.text))
-        elif token.kind == "raw" and token.inside[-1] == "style":
-            styles.append(_hash(token.text))
-    admitted = ["'wasm-unsafe-eval'"] if webassembly else []
-    policy = {
-        "default-src": "'none'",
-        "script-src": " ".join(["'self'", *admitted, *sorted(set(scripts))]),
-        "style-src": " ".join(["'self'", *sorted(set(styles))]),
-        "img-src": "'self' data:",
-        "font-src": "'self'",
-        "connect-src": "'self'",
-        "worker-src": "'self'",
-        "manifest-src": "'self'",
-        "base-uri": "'self'",
-        "form-action": "'self'",
-    }
-    meta = tag(
-        "meta",
-        {
-            "http-equiv": "Content-Security-Policy",
-            "content": "; ".join(f"{name} {value}" for name, value in policy.items()),
-        },
-    ).replace("&#x27;", "'")
-    # First thing in the head after the character set: a policy does not govern what stands before it.
-    return re.sub(r"(<meta charset=[^>]*>)", lambda found: found.group() + meta, page, count=1)
+    def __init__(self) -> None:
+        self._scripts: set[str] = set()
+        self._styles: set[str] = set()
+
+    def place(self, page: str) -> str:
+        """The page with a place for its policy, and what it has inside remembered."""
+        kind = ""
+        for token in tokens(page):
+            if token.kind == "open" and token.name in {"script", "style"}:
+                kind = token.attributes.get("type", "")
+            elif token.kind == "raw" and token.inside[-1] == "script" and kind not in _NOT_RUN:
+                self._scripts.add(_hash(token.text))
+            elif token.kind == "raw" and token.inside[-1] == "style":
+                self._styles.add(_hash(token.text))
+        # First in the head after the character set: a policy does not govern what stands before it.
+        return re.sub(r"(<meta charset=[^>]*>)", lambda found: found.group() + _PLACE, page, count=1)
+
+    def fill(self, page: str, *, webassembly: bool = False) -> str:
+        """The page with the policy in its place, when all pages are known.
+
+        `webassembly` admits its compilation, and still no text run as a script: a browser may hold
+        a worker to the policy of the page that starts it.
+        """
+        admitted = ["'wasm-unsafe-eval'"] if webassembly else []
+        policy = {
+            "default-src": "'none'",
+            "script-src": " ".join(["'self'", *admitted, *sorted(self._scripts)]),
+            "style-src": " ".join(["'self'", *sorted(self._styles)]),
+            "img-src": "'self' data:",
+            "font-src": "'self'",
+            "connect-src": "'self'",
+            "worker-src": "'self'",
+            "manifest-src": "'self'",
+            "base-uri": "'self'",
+            "form-action": "'self'",
+        }
+        meta = tag(
+            "meta",
+            {
+                "http-equiv": "Content-Security-Policy",
+                "content": "; ".join(f"{name} {value}" for name, value in policy.items()),
+            },
+        ).replace("&#x27;", "'")
+        return page.replace(_PLACE, meta, 1)
 
 
 def _hash(text: str) -> str:

@@ -46,10 +46,12 @@ from .rosetta import Rosetta
 __all__ = ["ArchitectureCards", "NotProved"]
 
 THEME = Path(__file__).with_name("theme")
-SCRIPTS = ("assets/javascripts/archcards.js", "assets/javascripts/citing.js")
+SCRIPTS = ("assets/javascripts/archcards.js", "assets/javascripts/citing.js", "assets/javascripts/exchange.js")
 STYLES = "assets/stylesheets/archcards.css"
 INLINE_STYLES = "assets/stylesheets/inline.css"
 FONT = "assets/fonts/stix-two-math.woff2"
+_REFERENCE = 'class="doc '
+"""What a page has that needs the style sheet of the API."""
 
 
 class NotProved(PluginError):
@@ -99,6 +101,8 @@ class ArchitectureCards(BasePlugin[Options]):
         self.root = Path(config.config_file_path).parent if config.config_file_path else self.docs.parent
         self.problems: list[Problem] = []
         self.styles = policy.StyleSheet()
+        self.policy = policy.Policy()
+        self.exchanged: set[str] = set()
         self.listings = _Listings()
         self.kept: dict[str, str] = {}
         self.characters: set[int] = set(fonts.DISPLAY)
@@ -176,7 +180,7 @@ class ArchitectureCards(BasePlugin[Options]):
         text = delivery.without_source_map(file.content_string)
         if "/bundle." in file.src_uri:
             try:
-                text = delivery.unhurried(text)
+                text = delivery.anywhere(delivery.unhurried(text))
             except delivery.UnknownTheme as error:
                 self.problems.append(Problem("mkdocs.yml", 1, str(error)))
         self.kept[file.src_uri] = name = delivery.kept_name(file.src_uri, text.encode())
@@ -412,6 +416,10 @@ class ArchitectureCards(BasePlugin[Options]):
             output = re.sub(r' data-ac-line="\d+"', "", output)
             if self.serving:
                 output = self._with_faults(output, proved)
+        if live.MARK in output or _REFERENCE in output:
+            output = delivery.loaded_in_full(output)
+        else:
+            self.exchanged.add(page.url)
         return self._finished(output)
 
     @event_priority(-100)
@@ -424,13 +432,11 @@ class ArchitectureCards(BasePlugin[Options]):
         output = mathematics.typeset_navigation(output)
         self.characters |= mathematics.code_points(output)
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
-        if 'class="doc ' not in output:
+        if _REFERENCE not in output:
             output = re.sub(r'\s*<link rel="stylesheet" href="[^"]*/_mkdocstrings\.css">', "", output)
         for before, now in self.kept.items():
             output = output.replace(before, now)
-        output = policy.with_policy(
-            self.styles.without_styles(output), webassembly=live.MARK in output
-        )
+        output = self.policy.place(self.styles.without_styles(output))
         return self.listings.put_back(output)
 
     def _leftovers(self, output: str, proved: BookPage) -> list[Problem]:
@@ -463,6 +469,10 @@ class ArchitectureCards(BasePlugin[Options]):
     @event_priority(-100)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         site = Path(config.site_dir)
+        for path in site.rglob("*.html"):
+            text = path.read_bytes().decode()
+            _write(path, self.policy.fill(text, webassembly=live.MARK in text).encode())
+        _write(site / delivery.EXCHANGED, delivery.exchanged(self.exchanged).encode())
         _write(site / INLINE_STYLES, self.styles.css().encode())
         _write(site / "_headers", delivery.headers(self.kept.values()).encode())
         _write(site / FONT, fonts.mathematics_font(self.characters))

@@ -10,6 +10,7 @@ new MutationObserver(() => {
 // Tables, drawings and formulas scroll where the page is narrower than they are, and there the keyboard
 // comes to them. Where they fit, it passes by.
 {
+  const FRAMES = ".ac-table, .ac-drawing, .ac-math, .ac-cells, .ac-long";
   const sizes = new ResizeObserver((frames) => {
     for (const { target } of frames) {
       const wider = target.scrollWidth > target.clientWidth;
@@ -17,8 +18,10 @@ new MutationObserver(() => {
       else target.removeAttribute("tabindex");
     }
   });
-  const frames = document.querySelectorAll(".ac-table, .ac-drawing, .ac-math, .ac-cells, .ac-long");
-  frames.forEach((frame) => sizes.observe(frame));
+  document$.subscribe(() => {
+    sizes.disconnect();
+    document.querySelectorAll(FRAMES).forEach((frame) => sizes.observe(frame));
+  });
 }
 
 // Of the two buttons for colours, the one in force is the chosen one: the keyboard comes to where it shows.

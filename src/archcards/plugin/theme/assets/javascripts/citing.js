@@ -1,8 +1,9 @@
 // Cites a piece of evidence and reports errors in it. Buttons for that appear in an unfolded check, and
 // everywhere while the page shows where its numbers come from; otherwise they are not there.
 const PIECES = ".ac-check, .ac-registered, .ac-derivation, .ac-switch, .ac-figure, .ac-stack, .ac-table[id]";
-const page = document.querySelector(".ac-citing");
-const box = document.querySelector(".ac-sources input");
+const BOX = ".ac-sources input";
+// Whoever has turned it on reads the next page in the same way, until the tab is closed.
+const KEPT = "ac-sources";
 
 const says = (item) =>
   item.dataset.says ??
@@ -23,7 +24,7 @@ const element = (name, given, ...children) => {
 
 // What the build wrote for the page, filled for one piece of evidence on it.
 const about = (item) => {
-  const { page: title, address: known, citation, bibtex, report, form } = page.dataset;
+  const { page: title, address: known, citation, bibtex, report, form } = document.querySelector(".ac-citing").dataset;
   // A site that was built for nowhere in particular is cited where it is read.
   const here = new URL(known || location.href);
   const base = here.hostname === "localhost" ? new URL(location.pathname, location.origin) : here;
@@ -97,30 +98,42 @@ const offer = (item) => {
   else item.after(line);
 };
 
-if (page) {
-  // `toggle` does not bubble.
-  document.addEventListener(
-    "toggle",
-    ({ target }) => {
-      const line = target.matches?.(".ac-check details.ac-code[open]") && target.querySelector(".ac-address");
-      if (line && !line.querySelector("button")) line.append(" · ", button(target.closest(".ac-check")));
-    },
-    true,
-  );
-  let offered = false;
-  const show = () => {
-    if (!box.checked || offered) return;
-    offered = true;
-    document.querySelectorAll(PIECES).forEach(offer);
-  };
-  box?.addEventListener("change", show);
-  // A single key, as those of the theme: s for the search, n and p for the next and the previous page.
-  document.addEventListener("keydown", (event) => {
-    const { key, target } = event;
-    const typing = target.closest("textarea, select, dialog, [contenteditable], input:not([type=checkbox], [type=radio])");
-    if (!box || key !== "e" || event.ctrlKey || event.metaKey || event.altKey || typing) return;
-    event.preventDefault();
-    box.checked = !box.checked;
-    box.dispatchEvent(new Event("change"));
-  });
-}
+// `toggle` does not bubble.
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    const line = target.matches?.(".ac-check details.ac-code[open]") && target.querySelector(".ac-address");
+    if (line && !line.querySelector("button")) line.append(" · ", button(target.closest(".ac-check")));
+  },
+  true,
+);
+
+const offered = new WeakSet();
+const show = (box) => {
+  if (!box.checked || offered.has(box)) return;
+  offered.add(box);
+  document.querySelectorAll(PIECES).forEach(offer);
+};
+const turned = (box) => {
+  show(box);
+  __md_set(KEPT, box.checked, sessionStorage);
+};
+document.addEventListener("change", ({ target }) => target.matches(BOX) && turned(target));
+// A single key, as those of the theme: s for the search, n and p for the next and the previous page.
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  const box = document.querySelector(BOX);
+  const typing = target.closest("textarea, select, dialog, [contenteditable], input:not([type=checkbox], [type=radio])");
+  if (!box || key !== "e" || event.ctrlKey || event.metaKey || event.altKey || typing) return;
+  event.preventDefault();
+  box.checked = !box.checked;
+  turned(box);
+});
+
+document$.subscribe(() => {
+  document.querySelector(".ac-citing-dialog")?.close();
+  const box = document.querySelector(BOX);
+  if (!box) return;
+  box.checked = __md_get(KEPT, sessionStorage) ?? false;
+  show(box);
+});
