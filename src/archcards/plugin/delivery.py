@@ -32,9 +32,6 @@ __all__ = [
 EXCHANGED = "assets/exchanged.xml"
 """The list of the pages whose contents are exchanged for each other."""
 
-RETURN = "archcards:return"
-"""The event that tells the theme's script, instead of `popstate`, that the reader came back to another page."""
-
 # All are read from the theme's minified script, whose short names change with each of its versions.
 _INDEX = re.compile(r'([\w$]+\()location\.protocol!=="file:"(\),[\w$]+\("search"\)\))')
 _HIGHLIGHT = re.compile(r'([\w$]+\("search\.highlight"\))\?')
@@ -68,7 +65,7 @@ def unhurried(script: str) -> str:
 def anywhere(script: str) -> str:
     """The theme's script, exchanging contents by the site's own list, wherever the site is served.
 
-    Going back within a page is the browser's: the site's script tells the theme's of the rest. A page opened from a disk has no exchange, and without this line would have nothing else either.
+    Going back within a page is the browser's; of the rest `exchange.js` tells the theme's script. A page opened from a disk has no exchange, and without this line would have nothing else either.
 
     Raises:
         UnknownTheme: the script has no such place, or several.
@@ -82,7 +79,7 @@ def anywhere(script: str) -> str:
     changes = (
         (_SITEMAP, rf"\1{EXCHANGED}\2"),
         (_LISTED, r"\1,\3\2"),
-        (_RETURN, rf"\1{RETURN}\2"),
+        (_RETURN, r"\1archcards:return\2"),
         (_INSTANT, r'\1location.protocol!=="file:"&&'),
     )
     return _changed(script, changes, "reads the sitemap")

@@ -9,7 +9,7 @@ document.addEventListener(
   "click",
   (event) => {
     const link = event.target.closest?.("a[href]");
-    if (!link || link.target === "_blank") return;
+    if (!(link instanceof HTMLAnchorElement) || link.target === "_blank") return;
     const within = link.pathname === location.pathname && (link.hash || link.search !== location.search);
     link.target = within || event.shiftKey || event.altKey ? "_self" : "";
   },
