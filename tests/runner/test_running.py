@@ -364,13 +364,14 @@ def test_nothing_but_the_package_itself_is_compiled_beforehand(tmp_path, monkeyp
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_build_leaves_no_process(how, tmp_path):
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "page.md").write_text(page("import time\ntime.sleep(60)"))
+    (tmp_path / "docs" / "page.md").write_text(page("import time\nopen('begun', 'w').close()\ntime.sleep(60)"))
     code = f"from archcards.evidence.book import prove; prove({str(tmp_path / 'docs')!r})"
-    build = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    paths = [*filter(None, [os.environ.get("PYTHONPATH")]), *sys.path]
+    build = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
                              stderr=subprocess.DEVNULL)  # fmt: skip
     try:
         worker = _wait(lambda: next(iter(_children(build.pid)), None))
-        _wait(lambda: "sleep" in Path(f"/proc/{worker}/wchan").read_text() or _state(worker) == "S")
+        _wait(Path(f"/proc/{worker}/cwd/begun").exists)
         build.send_signal(how)
         build.wait(10)
         _wait(lambda: _state(worker) in "XZ")
