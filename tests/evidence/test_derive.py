@@ -5,6 +5,7 @@ import re
 import pytest
 
 from archcards.evidence import CheckFailed
+from archcards.evidence.algebra.cases import Case
 from archcards.evidence.derive import derive
 from archcards.evidence.record import recording
 
@@ -471,3 +472,17 @@ def test_what_is_defined_is_typeset_and_stands_for_its_expression():
     )  # fmt: skip
     assert result.given == (r"u = t - S_{t-1}^{\top} k",)
     assert {s.name: s.tex for s in result.symbols}["S"] == "S_{t-1}"
+
+
+@pytest.mark.parametrize(("points", "status"), [(2, "undecided"), (3, "proved")])
+def test_a_step_is_compared_at_three_points_at_least(monkeypatch, points, status):
+    refuted = Case.refuted
+
+    def at_so_many(case, before, after):
+        witness, _ = refuted(case, before, after)
+        return witness, points
+
+    monkeypatch.setattr(Case, "refuted", at_so_many)
+    with recording("docs/x.md"):
+        result = derive("a square", {"x": ()}, [("(x + 1)**2", "a square"), ("x**2 + 2 * x + 1", "opened")], control=(1, "x**2 + 1"))
+    assert [step.status for step in result.steps] == ["start", status]
