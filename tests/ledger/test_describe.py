@@ -94,6 +94,17 @@ def test_latent_layers_among_others_are_told_in_the_absorbed_form():
     assert any(note.endswith(f"in the absorbed form has {work:,} attention FLOPs") for note in told)
 
 
+@pytest.mark.parametrize(
+    ("model", "text", "tower"),
+    [("Qwen3-8B", True, False), ("medgemma-27b-it", False, True), ("vit-base-patch16-224", False, False)],
+)
+def test_what_is_counted_of_a_tower_is_told(model, text, tower):
+    one = bundled(model)
+    told = notes(one, cache(one, 100), flops(one, 100))
+    assert ("text weights only" in told) == text
+    assert any(note.startswith("with the vision tower") for note in told) == tower
+
+
 @pytest.mark.parametrize("model", ["meta-llama/Meta-Llama-3.1-8B", "Qwen/Qwen3-8B"])
 def test_no_more_notes_than_there_are_surprises(model):
     assert bundled(model).notes == ("32 query heads share 8 key/value heads",)

@@ -543,6 +543,30 @@ def test_nemotrons_prediction_modules_that_are_not_described_are_told(words):
     assert told not in described.notes and parameters(described).multi_token_prediction > 0
 
 
+def small(model_type):
+    return next(case["config"] for case in LIBRARY if case["config"]["model_type"] == model_type)
+
+
+def test_the_indexers_of_glm_are_in_every_layer_unless_the_file_says_how_often():
+    config = {name: value for name, value in small("glm_moe_dsa").items() if name != "indexer_types"}
+    every = cache(read_config(config), 10).scalars
+    assert cache(read_config(config | {"index_topk_freq": None}), 10).scalars == every
+    # Of five layers 0, 1 and 3 choose; each keeps 128 numbers a token.
+    assert every - cache(read_config(config | {"index_topk_freq": 2}), 10).scalars == 2 * 128 * 10
+
+
+def test_a_granite_without_memories_may_still_have_their_fields():
+    config = small("granitemoehybrid") | {"layer_types": ["full_attention"] * 8}
+    plain = {name: value for name, value in config.items() if not name.startswith("mamba_")}
+    assert read_config(config) == read_config(plain)
+
+
+def test_exaone_reads_a_window_in_three_layers_of_four():
+    config = {name: value for name, value in small("exaone_moe").items() if name not in ("layer_types", "sliding_window_pattern")}
+    # Layers 3 and 7 of nine read everything: eight times four heads of 96 / 8.
+    assert cache(read_config(config), 10_001).scalars - cache(read_config(config), 10_000).scalars == 2 * 2 * 4 * 12
+
+
 def test_bamba_attends_in_the_layers_that_its_indices_name():
     base = next(case["config"] for case in LIBRARY if case["config"]["model_type"] == "bamba" and not case["config"]["attention_bias"])
     config = base | {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2, "mlp_bias": False, "mamba_proj_bias": False,
