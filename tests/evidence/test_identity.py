@@ -113,6 +113,37 @@ def test_fractions_in_an_exponent_are_told_apart(left, right):
     assert not equal(left, right)
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("(exp(x) / (1 + exp(x)))**-2", "(1 + exp(-x))**2"),
+        ("(exp(x) + 1 / y)**-2", "y**2 / (y * exp(x) + 1)**2"),
+        ("(3 * exp(x) + 1 / y**2)**-3", "y**6 / (3 * y**2 * exp(x) + 1)**3"),
+        ("1 / (exp(x) / y)**2 + 1 / (2 * exp(x) / y)", "y**2 * exp(-2 * x) + y * exp(-x) / 2"),
+        ("(2 * exp(x) / y + 2 / y)**-2", "y**2 / (4 * (exp(x) + 1)**2)"),
+        ("1 / (exp(x) * y / 3)**2", "9 * exp(-2 * x) / y**2"),
+        ("(exp(x) / (3 * y + z) + 1 / (3 * y + z)**2)**-2", "(3 * y + z)**4 / (exp(x) * (3 * y + z) + 1)**2"),
+    ],
+)
+def test_a_fraction_of_sums_is_turned_over(left, right):
+    for point in POINTS:
+        assert in_numbers(left, point) == pytest.approx(in_numbers(right, point), rel=1e-9)
+    assert equal(left, right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("(exp(x) + 1 / y)**-2", "y / (y * exp(x) + 1)**2"), ("(exp(x) + 1 / y)**-2", "1 / (y * exp(x) + 1)**2"),
+        ("(exp(x) + 1 / y**2)**-1", "y / (y**2 * exp(x) + 1)"), ("1 / (exp(x) * y / 3)**2", "3 * exp(-2 * x) / y**2"),
+        ("(2 * exp(x) / y + 2 / y)**-2", "y**2 / (2 * (exp(x) + 1)**2)"),
+    ],
+)  # fmt: skip
+def test_a_fraction_of_sums_that_is_turned_over_wrongly_is_told_apart(left, right):
+    assert max(abs(in_numbers(left, p) - in_numbers(right, p)) for p in POINTS) > 0.01
+    assert not equal(left, right)
+
+
 def test_relations_are_used_and_no_more_than_they_say():
     unit = ["x * x + y * y == 1"]
     assert equal("(x * x + y * y)**3 * z", "z", unit)

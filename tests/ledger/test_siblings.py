@@ -461,6 +461,35 @@ def test_which_layers_have_windows_where_the_file_lists_none(model_type, first):
     assert full == [first, first + 4]
 
 
+LISTED = [case["config"] for case in LIBRARY if case["config"].get("layer_types")]
+MUST_LIST = {"deepseek_v4", "granitemoehybrid", "kimi_linear"}  # where nothing says which layers are which
+
+
+@pytest.mark.parametrize("config", LISTED, ids=lambda config: config["model_type"])
+def test_the_layers_that_the_library_lists_are_those_of_a_file_without_a_list(config):
+    unlisted = {name: value for name, value in config.items() if name != "layer_types"}
+    if config["model_type"] in MUST_LIST:
+        with pytest.raises(UnsupportedConfig, match="^(layer_types|compress_ratios): expected "):
+            read_config(unlisted)
+    else:
+        assert read_config(unlisted)._replace(notes=()) == read_config(config)._replace(notes=())
+
+
+@pytest.mark.parametrize(
+    ("model_type", "field"),
+    [
+        ("zamba", "layers_block_type"), ("zamba2", "hybrid_layer_ids"), ("recurrent_gemma", "block_types"),
+        ("lfm2", "full_attn_idxs"), ("llama4_text", "no_rope_layers"), ("llama4_text", "moe_layers"),
+        ("smollm3", "no_rope_layers"), ("glm_moe_dsa", "indexer_types"), ("qwen2_moe", "mlp_only_layers"),
+        ("gpt_neo", "attention_layers"), ("nemotron_h", "mtp_layers_block_type"),
+    ],
+)  # fmt: skip
+def test_a_list_of_layers_may_be_left_out_where_it_is_the_default(model_type, field):
+    configs = [case["config"] for case in LIBRARY if case["config"]["model_type"] == model_type and case["config"].get(field)]
+    unlisted = [{name: value for name, value in config.items() if name != field} for config in configs]
+    assert any(read_config(a)._replace(notes=()) == read_config(b)._replace(notes=()) for a, b in zip(configs, unlisted, strict=True))
+
+
 def test_layers_that_borrow_a_choice_have_no_indexer():
     whole, shared = (
         bundled("DeepSeek-V3.2"),
