@@ -190,6 +190,8 @@ def test_the_table_of_a_cache(run, command):
 
 LAYERS = {
     "Meta-Llama-3.1-8B": (32, ["  32 x attention 32/8 x 128 | gated feed-forward 14336"]),
+    "gpt2": (12, ["  12 x attention 12/12 x 64 | feed-forward 3072"]),
+    "bloom": (70, ["  70 x attention 112/112 x 128 | feed-forward 57344"]),
     "DeepSeek-V3": (61, [
         "  3 x latent attention 128 heads, 512 + 64 | gated feed-forward 18432",
         "  58 x latent attention 128 heads, 512 + 64 | 8 of 256 experts + shared",
