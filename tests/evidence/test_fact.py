@@ -23,9 +23,11 @@ TYPED = [
     "n = 3\nfact('x', n)",
     "m, n = 2, 3\nfact('x', n)",
     "n: int = 3\nfact('x',\n    n,\n)",
+    "a = [0]\nn = 3\na[0] = 4\nfact('x', n)",
     "from math import pi as m\nn = 3\nfact('x', n)",
 ]
 COMPUTED = [
+    "pair = 'x', sum(range(4))\nfact(*pair)",
     "n = 3\nfact('x', n * n)",
     "fact('x', sum(range(4)))",
     "fact('x', math.log(4 / 3, 4))",

@@ -7,7 +7,7 @@ import sympy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from archcards.evidence.algebra.expressions import parse, scalar
+from archcards.evidence.algebra.expressions import Value, parse, scalar
 from archcards.evidence.algebra.identity import all_zero, exact
 
 SYMBOLS = {name: scalar(sympy.Symbol(name, real=True)) for name in "xyz"}
@@ -142,6 +142,13 @@ def test_a_fraction_of_sums_is_turned_over(left, right):
 def test_a_fraction_of_sums_that_is_turned_over_wrongly_is_told_apart(left, right):
     assert max(abs(in_numbers(left, p) - in_numbers(right, p)) for p in POINTS) > 0.01
     assert not equal(left, right)
+
+
+def test_a_number_scales_a_matrix_from_either_side():
+    x, y = sympy.symbols("x y", real=True)
+    symbols = {"A": Value(((x, 2), (3, y))), "y": scalar(y)}
+    for source in ("A * y", "y * A"):
+        assert parse(source).evaluate(exact(), symbols).rows == ((x * y, 2 * y), (3 * y, y * y))
 
 
 def test_relations_are_used_and_no_more_than_they_say():

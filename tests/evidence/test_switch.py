@@ -48,6 +48,11 @@ def test_integers_and_truth_values_have_no_decimals():
     assert shown.options[1].error == "1 entry"
 
 
+def test_integers_beside_a_mistake_with_a_fraction_have_its_decimals():
+    shown = switch(held({"half": lambda: np.array([[0.5, 1.5]])}, np.array([[1, 3]])), caption="Mixed.")
+    assert [option.rows for option in shown.options] == [(("1.00", "3.00"),), (("0.50", "1.50"),)]
+
+
 def test_long_numbers_are_in_groups_of_three():
     shown = switch(held({"half": lambda: 5e8}, np.array(1_000_000_000)), caption="Scalars.", show=lambda x: [[float(x)]])
     assert [option.rows for option in shown.options] == [(("1,000,000,000",),), (("500,000,000",),)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from archcards.evidence.algebra.witness import points
+from archcards.evidence.algebra.witness import points, precise
 
 
 def test_points_between_the_integers_lie_on_a_steep_line_whatever_the_start():
@@ -23,3 +23,10 @@ def test_points_between_the_integers_lie_on_a_steep_line_whatever_the_start():
 def test_what_is_off_by_the_tolerance_or_more_satisfies_nothing(off, some):
     found = points({"x": (1, 1)}, set(), lambda _: np.array([off]), set())
     assert any(True for _ in found) == some
+
+
+def test_powers_with_fifty_digits():
+    arithmetic = precise()
+    assert arithmetic.power(arithmetic.number(4), arithmetic.number(0.5)) == 2
+    assert abs(arithmetic.power(2, arithmetic.number(0.5)) ** 2 - 2) < 1e-48
+    assert arithmetic.power(2, 10) == 1024

@@ -220,6 +220,8 @@ def test_llama3_by_turns(high):
 
 def test_longrope_switches_lists_beyond_the_trained_length():
     scaling = LongRoPE((1.0, 2.0), (3.0, 5.0), trained_length=64, factor=32.0)
+    from_a_file = LongRoPE([1, 2], np.array([3, 5]), trained_length=64, factor=32.0)
+    assert from_a_file == scaling and hash(from_a_file) == hash(scaling)
     plain = rope_frequencies(4).inverse
     for length in (None, 1, 64):
         close(rope_frequencies(4, scaling=scaling, length=length).inverse, plain / [1, 2])

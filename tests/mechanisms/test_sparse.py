@@ -174,6 +174,10 @@ def test_selection_scores_by_shared_cells(seed, sizes, keys):
         np.testing.assert_allclose(scores[:, j], expected, **EXACT)
 
 
+def test_selection_scores_of_no_keys_are_none():
+    assert selection_scores(np.zeros((2, 0)), 0, block=2, stride=1, selected=2).shape == (2, 0)
+
+
 def test_selection_scores_of_equal_blocks_are_the_weights():
     weights = np.array([[0.2, 0.5, 0.3]])
     assert (selection_scores(weights, 6, block=2, stride=2, selected=2) == weights).all()
