@@ -13,7 +13,7 @@ from archcards.ledger.families import READERS, purpose
 
 from .layout import Link, anchor, table
 from .model import Model
-from .render import inline
+from .render import code_name, inline
 
 __all__ = ["conditions_table", "families_table", "refusals", "refusals_table", "unread_list"]
 
@@ -44,7 +44,7 @@ def families_table(models: Iterable[Model], link: Link) -> str:
     for model_type in sorted(READERS):
         named = ", ".join(anchor(model, link) for model in by_type.get(model_type, ()))
         rows.append(
-            f'<tr><th scope="row"><code>{escape(model_type)}</code></th>'
+            f'<tr><th scope="row">{code_name(model_type)}</th>'
             f"<td>{inline(purpose(model_type))}</td><td>{named}</td></tr>"
         )
     return table(
@@ -89,7 +89,7 @@ def conditions_table() -> str:
         if len(call.args) == 2 and all(isinstance(part, ast.Constant) for part in call.args)
     )
     rows = [
-        f'<tr><th scope="row"><code>{escape(field)}</code></th><td>{escape(expected)}</td>'
+        f'<tr><th scope="row">{code_name(field)}</th><td>{escape(expected)}</td>'
         f"<td>{escape(', '.join(readers))}</td></tr>"
         for (field, expected), readers in sorted(found.items())
     ]
@@ -106,13 +106,14 @@ def refusals() -> Iterator[tuple[str, str, str]]:
     for module, call in _calls("only"):
         name, *allowed = call.args
         if isinstance(name, ast.Constant) and name.value != "model_type":
-            yield module, str(name.value), ", ".join(map(ast.unparse, allowed))
+            values = ("any number" if isinstance(value, ast.Starred) else ast.unparse(value) for value in allowed)
+            yield module, str(name.value), ", ".join(values)
 
 
 def refusals_table() -> str:
     """The refused fields, each with the readers that refuse it."""
     rows = [
-        f'<tr><th scope="row"><code>{escape(field)}</code></th>'
+        f'<tr><th scope="row">{code_name(field)}</th>'
         f"<td>{f'<code>{escape(allowed)}</code>' if allowed else 'absent'}</td>"
         f"<td>{escape(', '.join(readers))}</td></tr>"
         for (field, allowed), readers in sorted(_readers(refusals()).items())

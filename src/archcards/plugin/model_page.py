@@ -171,7 +171,7 @@ def _cache(model: Model) -> str:
     found = accounts.cache_lines(model.architecture, CONTEXTS)
     for line in found:
         cells = "".join(f'<td class="ac-number">{scalars:,}</td>' for scalars in line.scalars)
-        rows.append(f'<tr><th scope="row">{line.what}</th><td class="ac-working">{line.working}</td>{cells}</tr>')
+        rows.append(f'<tr><th scope="row">{line.what}</th><td class="ac-working">{_whole(line.working)}</td>{cells}</tr>')
     kept = [model.cache(context) for context in CONTEXTS]
     totals = "".join(f'<td class="ac-number">{one.scalars:,}</td>' for one in kept)
     sizes = "".join(f'<td class="ac-number">{gib(one.bytes)}</td>' for one in kept)
@@ -184,6 +184,11 @@ def _cache(model: Model) -> str:
         note += f" The configuration allows for {model.architecture.trained_length:,} tokens."
     columns = ("kept", "scalars", *(f"at {context:,}" for context in CONTEXTS))
     return table(f"What one sequence of {model.short} keeps", columns, rows, note=note, numbers=3)
+
+
+def _whole(working: str) -> str:
+    """A formula in which no difference is torn apart at the end of a line."""
+    return working.replace(" − ", "\N{NO-BREAK SPACE}−\N{NO-BREAK SPACE}")
 
 
 def _flops(model: Model) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .render import slug
+from . import render
 
 __all__ = ["mutants_index"]
 
@@ -23,16 +23,16 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
         return ""
     found = json.loads(file.read_text("utf-8"))
     rooms = "".join(
-        f'<tr><th scope="row"><code>archcards.{escape(name)}</code></th>{_scores(one)}</tr>'
+        f'<tr><th scope="row">{render.code_name(f"archcards.{name}")}</th>{_scores(one)}</tr>'
         for name, one in found["rooms"].items()
     )
     modules = "".join(
-        f'<tr><th scope="row"><code>{escape(name)}</code></th>{_scores(one)}'
+        f'<tr><th scope="row">{render.code_name(name)}</th>{_scores(one)}'
         f"<td>{'as it is now' if _unchanged(root, name, one) else 'an earlier state'}</td></tr>"
         for name, one in found["modules"].items()
     )
     chapters = "".join(
-        f'<tr><th scope="row">{_linked(name, link)}</th><td>{_score(one)}</td></tr>'
+        f'<tr><th scope="row">{_linked(name, link)}</th>{_number(_score(one))}</tr>'
         for name, one in found["chapters"].items()
     )
     first, aside = found["first"], found["equivalent"]
@@ -68,7 +68,11 @@ def _linked(path: str, link: Callable[[str], tuple[str, str] | None]) -> str:
 
 
 def _scores(one: Mapping[str, Any]) -> str:
-    return f"<td>{_score(one['first'])}</td><td>{_interval(one['first'])}</td><td>{_score(one)}</td>"
+    return f"{_number(_score(one['first']))}{_number(_interval(one['first']))}{_number(_score(one))}"
+
+
+def _number(text: str) -> str:
+    return f'<td class="ac-number">{text}</td>'
 
 
 def _score(one: Mapping[str, Any]) -> str:
@@ -86,9 +90,12 @@ def _unchanged(root: Path, module: str, one: Mapping[str, Any]) -> bool:
 
 
 def _table(name: str, columns: tuple[str, ...], rows: str) -> str:
-    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    numbers = {*SCORES, "Noticed"}
+    head = "".join(
+        f'<th scope="col" class="ac-{"number" if column in numbers else "text"}">{column}</th>' for column in columns
+    )
     return (
-        f'<div class="ac-table" id="table-{slug(name)}" role="group" tabindex="0" aria-label="{escape(name)}">'
+        f'<div class="ac-table" id="table-{render.slug(name)}" role="group" tabindex="0" aria-label="{escape(name)}">'
         f'<table class="ac-paper">'
         f"<caption>{escape(name)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )

@@ -128,7 +128,7 @@ def evidence_index(
 def quotes_index(sources: Iterable[Source]) -> str:
     """The numbers that the book quotes, each with its source."""
     rows = "".join(
-        f'<tr><th scope="row"><code>{escape(source.key)}.{escape(quote.name)}</code></th>'
+        f'<tr><th scope="row">{render.code_name(f"{source.key}.{quote.name}")}</th>'
         f"<td>{escape(str(quote.value))} {escape(quote.unit or '')}</td>"
         f'<td><a href="{escape(source.url)}">{escape(source.title)}</a>, {escape(quote.where)}</td></tr>'
         for source in sources
@@ -160,7 +160,7 @@ def _evidence_of(page: BookPage, address: Address, title: str) -> str:
     if facts:
         rows = "".join(
             f'<tr><th scope="row"><a href="{address(page, page.anchors.of(fact))}">'
-            f"<code>{escape(fact.name)}</code></a></th>"
+            f"{render.code_name(fact.name)}</a></th>"
             f"<td>{_value(fact)}</td><td>{'chosen' if fact.given else 'computed'}</td>"
             f"<td>{fact.line}</td></tr>"
             for fact in facts

@@ -36,7 +36,7 @@ from archcards.evidence.record import (
     Table,
 )
 
-__all__ = ["Anchors", "code", "events", "fault", "inline", "sizes", "slug", "tolerance"]
+__all__ = ["Anchors", "code", "code_name", "events", "fault", "inline", "sizes", "slug", "tolerance"]
 
 _INLINE = re.compile(r"`(?P<code>[^`]+)`|(?<!\\)\$(?P<tex>[^$\s](?:[^$]*[^$\s])?)\$")
 
@@ -57,6 +57,17 @@ def inline(text: str) -> str:
             pieces.append(f'<span class="arithmatex">\\({escape(found["tex"], quote=False)}\\)</span>')
         position = found.end()
     return "".join(pieces) + escape(text[position:], quote=False)
+
+
+def code_name(text: str) -> str:
+    """A long name as code: where a column is narrow, it goes on after a dot, a slash or an underscore.
+
+    Example:
+        >>> code_name("archcards.mechanisms")
+        '<code>archcards.<wbr>mechanisms</code>'
+    """
+    pieces = re.split(r"(?<=[._/])", text)
+    return f"<code>{'<wbr>'.join(escape(piece, quote=False) for piece in pieces if piece)}</code>"
 
 
 def display(tex: str) -> str:

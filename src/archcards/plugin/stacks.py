@@ -58,8 +58,8 @@ def _kinds(layer: Layer) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def words(text: str) -> str:
-    """The ledger's words for a layer, as HTML."""
-    return escape(text.replace(" x ", " × "), quote=False)
+    """The ledger's words for a layer, as HTML; no line ends beside a sign."""
+    return escape(text.replace(" x ", "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"), quote=False)
 
 
 def drawing(layers: tuple[Layer, ...], label: str) -> str:
