@@ -307,6 +307,16 @@ def test_other_keys_and_files_are_left_to_the_browser(page, address):
     assert not loaded(page)
 
 
+def test_on_paper_addresses_of_other_sites_alone_stand_beside_their_links(page, address):
+    begin(page, address, "models/coverage/")
+    page.emulate_media(media="print")
+    beside = page.locator(".md-content p > a:not(.headerlink)").evaluate_all(
+        "links => links.map(one => [one.host === location.host, getComputedStyle(one, '::after').content])"
+    )
+    assert {content == "none" for own, content in beside if own} == {True}
+    assert {content == "none" for own, content in beside if not own} == {False}
+
+
 def test_the_site_may_be_served_from_anywhere(browser, site, tmp_path):
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "place").symlink_to(site, target_is_directory=True)

@@ -1,4 +1,4 @@
-"""Names and keys that the theme leaves out, for those who hear a page or have no pointer."""
+"""Names, keys and marks that the theme leaves out, for those who hear a page, have no pointer or print it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from .markup import elements, plain_text
 from .render import slug
 
-__all__ = ["named", "reachable_tables"]
+__all__ = ["named", "outward", "reachable_tables"]
 
 _MENU = re.compile(
     r'<nav class="md-nav" data-md-level="(?P<level>\d+)" aria-labelledby="[^"]*" aria-expanded="\w+">'
@@ -45,6 +45,18 @@ def named(page: str) -> str:
     # A line that says no value is for the eye; to others the page that has come says so itself.
     page = page.replace(_PROGRESS, 'data-md-component="progress" aria-hidden="true"')
     return page.replace(_SEARCH, _SEARCH.replace(">", ' aria-label="Search">'))
+
+
+def outward(page: str) -> str:
+    """The page, whose links to other hosts say so: on paper their addresses stand beside them.
+
+    The theme's script makes every address a full one, so that later nothing tells them apart.
+
+    Example:
+        >>> outward('<a href="https://arxiv.org/">, <a href="../cards/">')
+        '<a href="https://arxiv.org/" rel="external">, <a href="../cards/">'
+    """
+    return re.sub(r'(<a href="https?://[^"]*")>', r'\1 rel="external">', page)
 
 
 def reachable_tables(html: str) -> str:

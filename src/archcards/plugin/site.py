@@ -434,6 +434,7 @@ class ArchitectureCards(BasePlugin[Options]):
         output = re.sub(r'\s*<meta name="generator"[^>]*>', "", output)
         if _REFERENCE not in output:
             output = re.sub(r'\s*<link rel="stylesheet" href="[^"]*/_mkdocstrings\.css">', "", output)
+        output = access.outward(output)
         for before, now in self.kept.items():
             output = output.replace(before, now)
         output = self.policy.place(self.styles.without_styles(output))
