@@ -308,7 +308,7 @@ def test_other_keys_and_files_are_left_to_the_browser(page, address):
 
 
 def test_on_paper_addresses_of_other_sites_alone_stand_beside_their_links(page, address):
-    begin(page, address, "models/coverage/")
+    begin(page, address, THIRD)
     page.emulate_media(media="print")
     beside = page.locator(".md-content p > a:not(.headerlink)").evaluate_all(
         "links => links.map(one => [one.host === location.host, getComputedStyle(one, '::after').content])"
