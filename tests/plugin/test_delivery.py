@@ -61,7 +61,32 @@ def test_a_name_follows_the_content_alone():
 
 
 def test_headers_do_not_depend_on_order():
-    assert headers(["b.css", "a.js"]) == headers(["a.js", "b.css"])
+    assert headers(["b.css", "a.js"], "") == headers(["a.js", "b.css"], "")
+
+
+def directives(policy):
+    found = {}
+    for directive in policy.split("; "):
+        name, *values = directive.split(" ")
+        found[name] = set(values)
+    return found
+
+
+def test_the_header_has_the_whole_policy_and_blocks_nothing_that_a_page_admits(demo):
+    told = (demo.site / "_headers").read_text("utf-8")
+    [sent] = re.findall(r"(?m)^  Content-Security-Policy: (.*)$", told)
+    assert told.startswith(f"/*\n  Content-Security-Policy: {sent}\n")
+    header = directives(sent)
+    assert header.pop("frame-ancestors") == {"'none'"}
+    pages = list(demo.site.rglob("*.html"))
+    assert pages
+    for path in pages:
+        own = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', path.read_text("utf-8"))[1]
+        page = directives(own)
+        assert page.keys() == header.keys()
+        for name, values in page.items():
+            assert values <= header[name], f"{path.name}: {name}"
+    assert "'unsafe-inline'" not in header["script-src"] and "'unsafe-eval'" not in header["script-src"]
 
 
 def test_a_site_serves_what_its_headers_name_and_no_source_map(demo):

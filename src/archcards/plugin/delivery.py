@@ -140,15 +140,16 @@ def kept_name(path: str, content: bytes) -> str:
     return place.with_name(".".join([stem, digest, *rest])).as_posix()
 
 
-def headers(kept: Iterable[str]) -> str:
+def headers(kept: Iterable[str], policy: str) -> str:
     """The file `_headers`, for hosts that send what it says; `kept` are the files that never change.
 
-    What scripts and styles a page may run is in the page itself; a policy in a page cannot say who may
-    frame it.
+    `policy` admits what any page needs. A page's own, in its head, stays in force beside it and may
+    admit less; who may frame a page only a header can say. Hosts add up the rules of all patterns that
+    match, and a browser obeys each policy that comes: hence one, for every path.
     """
     lines = [
         "/*",
-        "  Content-Security-Policy: frame-ancestors 'none'; base-uri 'self'; form-action 'self'; object-src 'none'",
+        f"  Content-Security-Policy: {policy}; frame-ancestors 'none'",
         "  X-Frame-Options: DENY",
         "  X-Content-Type-Options: nosniff",
         "  Referrer-Policy: same-origin",

@@ -91,7 +91,12 @@ class Policy:
         return re.sub(r"(<meta charset=[^>]*>)", lambda found: found.group() + _PLACE, page, count=1)
 
     def fill(self, page: str, *, webassembly: bool = False) -> str:
-        """The page with the policy in its place, when all pages are known.
+        """The page with the policy in its place, when all pages are known."""
+        given = {"http-equiv": "Content-Security-Policy", "content": self.text(webassembly=webassembly)}
+        return page.replace(_PLACE, tag("meta", given).replace("&#x27;", "'"), 1)
+
+    def text(self, *, webassembly: bool = False) -> str:
+        """The policy of all pages that are known so far.
 
         `webassembly` admits its compilation, and still no text run as a script: a browser may hold
         a worker to the policy of the page that starts it.
@@ -109,14 +114,7 @@ class Policy:
             "base-uri": "'self'",
             "form-action": "'self'",
         }
-        meta = tag(
-            "meta",
-            {
-                "http-equiv": "Content-Security-Policy",
-                "content": "; ".join(f"{name} {value}" for name, value in policy.items()),
-            },
-        ).replace("&#x27;", "'")
-        return page.replace(_PLACE, meta, 1)
+        return "; ".join(f"{name} {value}" for name, value in policy.items())
 
 
 def _hash(text: str) -> str:

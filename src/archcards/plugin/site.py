@@ -475,7 +475,8 @@ class ArchitectureCards(BasePlugin[Options]):
             _write(path, self.policy.fill(text, webassembly=live.MARK in text).encode())
         _write(site / delivery.EXCHANGED, delivery.exchanged(self.exchanged).encode())
         _write(site / INLINE_STYLES, self.styles.css().encode())
-        _write(site / "_headers", delivery.headers(self.kept.values()).encode())
+        most = self.policy.text(webassembly=self.config.models)
+        _write(site / "_headers", delivery.headers(self.kept.values(), most).encode())
         _write(site / FONT, fonts.mathematics_font(self.characters))
         if self.downloads:
             made = self.downloads.files(config.site_description or config.site_name, self._outline())
