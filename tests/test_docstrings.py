@@ -10,7 +10,7 @@ from archcards import mechanisms
 
 # Whole blocks: an example would be mostly weights.
 WITHOUT_EXAMPLE = {"mamba2_block"}
-PACKAGES = [importlib.import_module(f"archcards.{p}") for p in ("mechanisms", "controls", "ledger", "evidence")]
+PACKAGES = [importlib.import_module(f"archcards.{p}") for p in ("mechanisms", "controls", "ledger", "evidence", "plugin")]
 MODULES = [
     module.name
     for package in PACKAGES

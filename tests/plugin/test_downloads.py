@@ -145,6 +145,7 @@ def test_tables_are_values_and_drawings_stand_alone(files):
     for name in drawings:
         root = ET.fromstring(files[name])
         assert root.tag == "{http://www.w3.org/2000/svg}svg" and b"var(" not in files[name]
+        assert b"style" not in files[name] and any(one.get("stroke") for one in root.iter())
 
 
 def test_the_wheel_holds_the_package_and_is_the_same_each_time(files, monkeypatch):

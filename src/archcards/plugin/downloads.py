@@ -169,7 +169,7 @@ def bibliography(sources: Mapping[str, Source]) -> str:
         >>> source = Source("a2024", "On A & B", "Ann Lee, Bo Roe", "2024", "https://arxiv.org/abs/2401.1", "", 1)
         >>> print(bibliography({"a2024": source}))
         @misc{a2024,
-          title = {On A \\\\& B},
+          title = {On A \\& B},
           author = {Ann Lee and Bo Roe},
           year = {2024},
           url = {https://arxiv.org/abs/2401.1},
@@ -220,7 +220,19 @@ def _csv(table: Table, page: BookPage) -> str:
 
 
 def _drawing(figure: Figure) -> str:
-    """A drawing of its own: outside the site, colours have no names."""
+    """A drawing of its own: outside the site, colours have no names. A policy may forbid styles, not attributes."""
     svg = re.sub(r"var\(--[\w-]+, (#[0-9a-f]{6})\)", r"\1", figure.svg)
     svg = re.sub(r"var\(--[\w-]+, ([^()]+)\)", r"\1", svg)
+    svg = re.sub(r' style="([^"]*)"', lambda found: _attributes(found[1]), svg)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{svg}\n'
+
+
+def _attributes(declarations: str) -> str:
+    """Declarations as attributes of SVG, which has one for each property that the drawings use.
+
+    Example:
+        >>> _attributes("fill: none; stroke-width: 0.8")
+        ' fill="none" stroke-width="0.8"'
+    """
+    pairs = (one.partition(":") for one in declarations.split(";") if one.strip())
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)

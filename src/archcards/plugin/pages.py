@@ -94,7 +94,13 @@ def chapters_index(parts: Iterable[tuple[str, Sequence[tuple[str, str, BookPage]
 
 
 def bibliography(sources: Iterable[Source]) -> str:
-    """The sources of a page, in the order in which its front matter names them."""
+    """The sources of a page, in the order in which its front matter names them.
+
+    Example:
+        >>> source = Source("a2024", "Draws `q`", "Ann Lee", "2024", "https://arxiv.org/abs/2401.1", "", 1)
+        >>> bibliography([source]).partition("<em>")[2]
+        'Draws <code>q</code></em>. <a href="https://arxiv.org/abs/2401.1">arXiv:2401.1</a></li></ul>'
+    """
     rows = []
     for source in sources:
         shown = source.url.removeprefix("https://").removeprefix("www.").rstrip("/")
@@ -106,7 +112,7 @@ def bibliography(sources: Iterable[Source]) -> str:
         quoted = f'<br><span class="ac-address">Quoted from it: {quoted}</span>' if quoted else ""
         rows.append(
             f'<li id="source-{render.slug(source.key)}">{escape(source.authors)} ({escape(source.year)}). '
-            f'<em>{escape(source.title)}</em>. <a href="{escape(source.url)}">{escape(shown)}</a>{quoted}</li>'
+            f'<em>{render.inline(source.title)}</em>. <a href="{escape(source.url)}">{escape(shown)}</a>{quoted}</li>'
         )
     return f'<ul class="ac-bibliography">{"".join(rows)}</ul>' if rows else ""
 
@@ -130,7 +136,7 @@ def quotes_index(sources: Iterable[Source]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{render.code_name(f"{source.key}.{quote.name}")}</th>'
         f"<td>{escape(str(quote.value))} {escape(quote.unit or '')}</td>"
-        f'<td><a href="{escape(source.url)}">{escape(source.title)}</a>, {escape(quote.where)}</td></tr>'
+        f'<td><a href="{escape(source.url)}">{render.inline(source.title)}</a>, {escape(quote.where)}</td></tr>'
         for source in sources
         for quote in source.quotes.values()
     )
