@@ -170,6 +170,11 @@ def test_tags_are_in_the_order_of_a_dictionary(page, address):
     for names in page.evaluate("""() => [...document.querySelectorAll("article ul:has(> li > h2 > .md-tag)")]
       .map(list => [...list.querySelectorAll(":scope > li > h2 > .md-tag")].map(tag => tag.textContent.trim()))"""):
         assert names == sorted(names, key=str.casefold)
+    lists = page.evaluate("""() => [...document.querySelectorAll("article li > h2:has(> .md-tag) + ul")]
+      .map(list => [...list.querySelectorAll("a")].map(link => link.textContent.trim()))""")
+    assert max(map(len, lists)) > 5
+    for titles in lists:
+        assert titles == sorted(titles, key=str.casefold)
 
 
 # Formulas and figures

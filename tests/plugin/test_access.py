@@ -19,13 +19,14 @@ def test_plain_tables_get_a_frame_and_others_stay():
     page = '<p>a</p><table><tr><td>b</td></tr></table><table class="c"></table>'
     framed = reachable_tables(page)
     assert framed.startswith('<p>a</p><div class="ac-table" id="table-under-table" role="group" tabindex="0"')
-    assert framed.endswith('<tr><td>b</td></tr></table></div><table class="c"></table>')
+    assert framed.endswith('</caption><tr><td>b</td></tr></table></div><table class="c"></table>')
 
 
 def test_tables_are_named_by_their_headings_and_headings_head_columns():
     page = '<h2>A &amp; B<a class="headerlink" href="#a">#</a></h2><table><thead><tr><th style="x">b</th></tr></thead></table><table></table>'
     framed = reachable_tables(page)
     assert re.findall(r'aria-label="([^"]*)"', framed) == ["Table: A &amp; B", "Table: A &amp; B, 2"]
+    assert re.findall(r'<caption class="ac-unseen">([^<]*)</caption>', framed) == ["A &amp; B", "A &amp; B, 2"]
     assert '<th scope="col" style="x">b</th>' in framed and "<thead><tr>" in framed
 
 

@@ -62,7 +62,7 @@ def outward(page: str) -> str:
 def reachable_tables(html: str) -> str:
     """The page's content with its plain tables in a frame that scrolls, also by keyboard.
 
-    A table is named by the heading that it stands under, and by its place where there are more. Its
+    A table without a caption is named by the heading that it stands under, and by its place where there are more. Its
     address is made from the heads of its columns or, where another has the same, from its name.
     """
     headings = [
@@ -74,17 +74,18 @@ def reachable_tables(html: str) -> str:
     pieces, position, seen = [], 0, Counter()
     for (start, end, _, inner), heads in zip(found, columns, strict=True):
         heading = next((text for place, text in reversed(headings) if place < start), "")
-        name = f"Table: {heading}" if heading else "Table"
-        seen[name] += 1
-        if seen[name] > 1:
-            name = f"{name}, {seen[name]}"
+        title = heading or "Table"
+        seen[title] += 1
+        if seen[title] > 1:
+            title = f"{title}, {seen[title]}"
+        name = f"Table: {title}" if heading else title
         alone = heads.strip() and columns.count(heads) == 1
-        address = f"table-of-{slug(heads)}" if alone else f"table-under-{slug(name.removeprefix('Table: '))}"
+        address = f"table-of-{slug(heads)}" if alone else f"table-under-{slug(title)}"
         inner = _HEAD.sub('<th scope="col"', inner)
         pieces.append(html[position:start])
         pieces.append(
             f'<div class="ac-table" id="{address}" role="group" tabindex="0" aria-label="{escape(name)}">'
-            f'<table class="ac-paper">{inner}</table></div>'
+            f'<table class="ac-paper"><caption class="ac-unseen">{escape(title)}</caption>{inner}</table></div>'
         )
         position = end
     return "".join(pieces) + html[position:]

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from importlib import import_module
+from typing import Any
 
 from .book import Book, BookPage
 from .model import Model
 from .model_page import CHAPTERS
 
-__all__ = ["Related", "imported", "short_tags"]
+__all__ = ["Related", "imported", "short_tags", "title_of"]
 
 NAMES = {
     "grouped heads": ("grouped_attention",),
@@ -56,6 +57,11 @@ def short_tags(page: str) -> str:
         '<span class="md-tag">window</span>'
     """
     return _TAG.sub(r"\1", page)
+
+
+def title_of(mapping: Any) -> str:
+    """What a page is sorted by in the list of tags: its title, whatever its capitals; `mkdocs.yml` names it."""
+    return str(mapping.item.title).casefold()
 
 
 def imported(code: str) -> Iterator[str]:
