@@ -150,4 +150,6 @@ def test_a_pattern_is_written_so_that_its_layers_can_be_counted_off():
     assert spans == ["1, 3, …, 17 (9 layers)", "2, 4, …, 18 (9 layers)", "19, 21, 23, 25", "20, 22, 24, 26"]
     spans = [span for span, *_ in in_step(bundled("Qwen3-30B-A3B"), bundled("Qwen3-Next-80B-A3B-Instruct"))]
     assert spans == ["1 to 3, 5 to 7, …, 45 to 47 (36 layers)", "4, 8, …, 48 (12 layers)"]
+    spans = [span for span, *_ in in_step(bundled("Qwen3-Next-80B-A3B-Instruct"), bundled("Kimi-Linear-48B-A3B-Instruct"))]
+    assert spans[6:] == ["28, 32, …, 44 (5 layers)", "29 to 31, 33 to 35, …, 45 to 47 (15 layers)", "48"]
     assert [span for span, *_ in in_step(bundled("gpt2"), bundled("gpt2"))] == ["1 to 12"]

@@ -95,12 +95,20 @@ def test_what_two_layers_have_alike_is_marked(models):
     assert "2048 chosen" in compared
 
 
+def test_no_line_of_a_table_ends_beside_a_sign(models):
+    compared = models.fill("compare", "google/gemma-2b google/gemma-2-2b", link)
+    assert "attention 8/1\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}256" in compared and " × " not in compared
+    cached = models.fill("model-cache", "Qwen/Qwen3-Next-80B-A3B-Instruct", link)
+    assert "(4\N{NO-BREAK SPACE}−\N{NO-BREAK SPACE}1)" in cached and " − " not in cached
+
+
 def test_coverage_lists_every_family_and_what_each_refuses(models):
     listed = models.fill("coverage", "", link)
     assert listed.count("<tr") == len(READERS) + 1
     assert "Mixtral-8x7B-v0.1</a>" in listed
     refused = plain_text(models.fill("refusals", "", link))
     assert "is_encoder_decoder" in refused and "model_type" not in refused
+    assert "block_norm_epsany number" in refused and " for v in " not in refused
     besides = plain_text(models.fill("conditions", "", link))
     assert "head_dimthe heads' share of hidden_sizedecoder" in besides
     with pytest.raises(UnsupportedConfig, match="head_dim: expected the heads' share of hidden_size"):
