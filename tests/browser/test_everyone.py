@@ -174,6 +174,19 @@ def test_the_menu_of_a_phone_can_be_read(new_examined, address):
     assert not wrong
 
 
+def test_with_a_touch_screen_the_keyboard_comes_to_what_scrolls(new_examined, address):
+    page, wrong = new_examined(viewport={"width": 390, "height": 800}, has_touch=True)
+    page.goto(address + CHAPTER)
+    listing = page.locator(".highlight pre > code").first
+    assert listing.evaluate("one => one.scrollWidth > one.clientWidth")
+    expect(listing).to_have_attribute("tabindex", "0")
+    page.evaluate("examine.settled()")
+    found = page.evaluate("examine.rules(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])")
+    page.context.close()
+    assert not found, "\n".join(found)
+    assert not wrong
+
+
 # Opened dialogs
 
 

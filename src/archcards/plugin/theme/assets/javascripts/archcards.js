@@ -8,9 +8,10 @@ new MutationObserver(() => {
 }).observe(document.body, { childList: true, subtree: true });
 
 // Tables, drawings and formulas scroll where the page is narrower than they are, and there the keyboard
-// comes to them. Where they fit, it passes by.
+// comes to them. Where they fit, it passes by. Listings do too: the theme lets the keyboard come to them only
+// where there is a mouse.
 {
-  const FRAMES = ".ac-table, .ac-drawing, .ac-math, .ac-cells, .ac-long";
+  const FRAMES = ".ac-table, .ac-drawing, .ac-math, .ac-cells, .ac-long, .md-content pre > code";
   const sizes = new ResizeObserver((frames) => {
     for (const { target } of frames) {
       const wider = target.scrollWidth > target.clientWidth;
