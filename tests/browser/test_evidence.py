@@ -12,7 +12,7 @@ STOPS = """() => [...document.querySelectorAll("article :is(a, button, summary, 
 def read(page, address):
     """Opens the chapter; its scripts have run."""
     page.goto(address + CHAPTER, wait_until="networkidle")
-    page.wait_for_function("document.readyState === 'complete'")
+    page.wait_for_load_state("load")
 
 
 @pytest.fixture
