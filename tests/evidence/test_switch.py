@@ -53,6 +53,11 @@ def test_integers_beside_a_mistake_with_a_fraction_have_its_decimals():
     assert [option.rows for option in shown.options] == [(("1.00", "3.00"),), (("0.50", "1.50"),)]
 
 
+def test_nothing_to_see_is_refused_even_where_it_is_no_number():
+    with pytest.raises(ValueError, match="what is shown is the same for every mistake"):
+        switch(held(), caption="Nothing.", show=lambda _: [[math.nan, 1.0]])
+
+
 def test_long_numbers_are_in_groups_of_three():
     shown = switch(held({"half": lambda: 5e8}, np.array(1_000_000_000)), caption="Scalars.", show=lambda x: [[float(x)]])
     assert [option.rows for option in shown.options] == [(("1,000,000,000",),), (("500,000,000",),)]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from archcards.evidence.algebra.expressions import Undefined
 from archcards.evidence.algebra.witness import points, precise
 
 
@@ -30,3 +31,5 @@ def test_powers_with_fifty_digits():
     assert arithmetic.power(arithmetic.number(4), arithmetic.number(0.5)) == 2
     assert abs(arithmetic.power(2, arithmetic.number(0.5)) ** 2 - 2) < 1e-48
     assert arithmetic.power(2, 10) == 1024
+    with pytest.raises(Undefined):
+        arithmetic.power(-8, arithmetic.number(1 / 3))

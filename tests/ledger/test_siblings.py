@@ -590,6 +590,20 @@ def test_a_granite_without_memories_may_still_have_their_fields():
     assert read_config(config) == read_config(plain)
 
 
+def test_llama_4_has_experts_in_the_last_of_each_few_layers():
+    config = small("llama4_text") | {"num_hidden_layers": 6, "layer_types": None, "no_rope_layers": None, "interleave_moe_layer_step": 3}
+    implied = {name: value for name, value in config.items() if name != "moe_layers"}
+    assert read_config(implied) == read_config(config | {"moe_layers": [2, 5]})
+
+
+def test_a_mamba_2_of_another_inner_size_than_its_heads_is_refused():
+    config = bundled_config("Mamba-Codestral-7B-v0.1")
+    inner = config["num_heads"] * config["head_dim"]
+    assert read_config(config | {"intermediate_size": inner}) == read_config(config)
+    with pytest.raises(UnsupportedConfig, match=f"^intermediate_size: expected {inner}, came {config['head_dim']}$"):
+        read_config(config | {"intermediate_size": config["head_dim"]})
+
+
 def test_exaone_reads_a_window_in_three_layers_of_four():
     config = {name: value for name, value in small("exaone_moe").items() if name not in ("layer_types", "sliding_window_pattern")}
     # Layers 3 and 7 of nine read everything: eight times four heads of 96 / 8.
