@@ -53,6 +53,20 @@ def test_a_control_of_an_order_tells_by_how_much_it_is_on_the_wrong_side(expecte
     assert (mistake.shown, mistake.error, mistake.caught) == (shown, error, True)
 
 
+@pytest.mark.parametrize(
+    ("apart", "told"),
+    [
+        (1e-5, "expected 1.33333, got 1.33334"),
+        (1e-8, "expected 1.33333333, got 1.33333334"),
+        (1e-11, "expected 1.33333333333, got 1.33333333334"),
+        (1e-14, "expected 1.33333333333333, got 1.33333333333334"),
+        (2**-51, "expected 1.3333333333333333, got 1.3333333333333337"),
+    ],
+)
+def test_numbers_are_told_in_as_many_digits_as_tell_them_apart(apart, told):
+    assert told in reasons(np.array([4 / 3 + apart, 0.0]), np.array([4 / 3, 0.0]), tolerance=1e-17)
+
+
 def test_a_wide_tolerance_says_why_and_a_narrow_one_need_not():
     values = np.array([1.0, 2.0]), [1.0, 2.0]
     wide = check("c", *values, controls=FAR, tolerance=1e-5, because="the device rounds to float32")
