@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from archcards.evidence.algebra.expressions import Undefined
-from archcards.evidence.algebra.witness import points, precise
+from archcards.evidence.algebra.witness import Point, points, precise
 
 
 def test_points_between_the_integers_lie_on_a_steep_line_whatever_the_start():
@@ -24,6 +24,11 @@ def test_points_between_the_integers_lie_on_a_steep_line_whatever_the_start():
 def test_what_is_off_by_the_tolerance_or_more_satisfies_nothing(off, some):
     found = points({"x": (1, 1)}, set(), lambda _: np.array([off]), set())
     assert any(True for _ in found) == some
+
+
+def test_a_point_is_told_in_the_order_of_the_symbols():
+    values = {"x": np.array([[-1.5]]), "v": np.array([[1.0], [2.0]]), "A": np.array([[1.0, 2.0], [3.0, 4.25]])}
+    assert Point(values).told({"A", "x", "v"}, ["v", "A", "b", "x"]) == "v = (1, 2), A = (1, 2; 3, 4.25), x = −1.5"
 
 
 def test_powers_with_fifty_digits():

@@ -199,6 +199,25 @@ def test_memory_has_its_own_format():
     assert cache(model, 1, state_dtype="fp32").bytes == 4 * memory + 2 * 64 * 8192 * 3
 
 
+@pytest.mark.parametrize(
+    ("name", "bits"),
+    [
+        ("fp32", 64 * 32), ("bf16", 64 * 16), ("fp16", 64 * 16), ("fp8", 64 * 8), ("int8", 64 * 8), ("int4", 64 * 4),
+        # Sixty-four scalars are two blocks of 32 or four of 16, each with a scale of 8 or 16 bits.
+        ("mxfp8", 64 * 8 + 2 * 8), ("mxfp4", 64 * 4 + 2 * 8), ("nvfp4", 64 * 4 + 4 * 8),
+        ("q8_0", 64 * 8 + 2 * 16), ("q4_0", 64 * 4 + 2 * 16), ("q5_0", 64 * 5 + 2 * 16),
+    ],
+)  # fmt: skip
+def test_the_bits_of_a_row(name, bits):
+    assert FORMATS[name].of_row(64) == bits
+    scaled = bits % (64 * FORMATS[name].bits) > 0
+    assert FORMATS[name].of_row(65) == bits + FORMATS[name].bits + (FORMATS[name].scale_bits if scaled else 0)
+
+
+def test_every_format_is_among_these():
+    assert len(FORMATS) == 12
+
+
 @settings(deadline=None, max_examples=40)
 @given(
     st.sampled_from(DECODERS),

@@ -604,6 +604,21 @@ def test_a_mamba_2_of_another_inner_size_than_its_heads_is_refused():
         read_config(config | {"intermediate_size": config["head_dim"]})
 
 
+@pytest.mark.parametrize("model_type", ["persimmon", "cohere2", "helium", "ernie4_5_moe"])
+def test_heads_of_a_width_of_their_own_are_refused_where_no_published_model_has_them(model_type):
+    config = small(model_type)
+    width = config["hidden_size"] // config["num_attention_heads"]
+    assert parameters(read_config(config | {"head_dim": width})) == parameters(read_config(config))
+    with pytest.raises(UnsupportedConfig, match=f"^head_dim: expected the heads' share of hidden_size, came {2 * width}$"):
+        read_config(config | {"head_dim": 2 * width})
+
+
+@pytest.mark.parametrize("field", ["n_group", "topk_group", "num_experts_per_token"])
+def test_how_experts_are_grouped_changes_no_count(field):
+    config = {name: value for name, value in small("glm4_moe").items() if name != field}
+    assert read_config(config | {field: 3}) == read_config(config)
+
+
 def test_exaone_reads_a_window_in_three_layers_of_four():
     config = {name: value for name, value in small("exaone_moe").items() if name not in ("layer_types", "sliding_window_pattern")}
     # Layers 3 and 7 of nine read everything: eight times four heads of 96 / 8.

@@ -331,6 +331,8 @@ IQ, IK, IW = np.ones((2, 4, 3)), np.ones((5, 3)), np.ones((4, 2))
             "query and key and weight must have leading axes that broadcast, "
             "got query (2,), key (3,), weight ()",
         ),
+        (lambda: select_top_k(np.zeros((2, 3, 4)), 1, np.ones((5, 3, 4), bool)),
+         "scores and mask must have leading axes that broadcast, got scores (2,), mask (5,)"),
         (lambda: select_top_k(Q, 0), "count must be an integer at least 1, got 0"),
         (
             lambda: select_top_k(Q, 1, causal(4)),

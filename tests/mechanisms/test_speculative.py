@@ -133,6 +133,7 @@ def test_expected_tokens_at_the_ends():
         (lambda: residual([0.5, 0.6], DRAFT), "target must sum to 1 over its last axis, got 1.1"),
         (lambda: residual(TARGET, [0.5, 0.5]), "draft must have target's shape (3,), got (2,)"),
         (lambda: residual(TARGET, [-0.5, 1.0, 0.5]), "draft must not be negative, got -0.5"),
+        (lambda: output_distribution(TARGET, [0.5, 0.5]), "draft must have target's shape (3,), got (2,)"),
         (lambda: output_distribution([], []), "target must have at least one token, got shape (0,)"),
         (lambda: output_distribution(1.0, 1.0), "target must have at least 1 axis, got shape ()"),
         (lambda: verify([TARGET], [DRAFT], [0], [0.5]),

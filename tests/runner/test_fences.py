@@ -214,6 +214,7 @@ def test_snippets():
     assert reasons('```python exec="true"\n--8<-- "a.py"\n```\n') == [
         (2, "a snippet inside an executed fence; write the code out or import it")
     ]
+    assert [line for line, _ in reasons('a\n\n```python exec="true"\nx = 1\n--8<-- "a.py"\n```\n')] == [5]
     assert reasons('```python\n--8<-- "a.py"\n```\n') == []
 
 
