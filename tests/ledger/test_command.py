@@ -13,6 +13,7 @@ import pytest
 
 from archcards import cli
 from archcards.ledger import bundled_names
+from archcards.ledger._command import _both
 from archcards.ledger.bundled import bundled_config
 
 SCHEMA = json.loads(resources.files("archcards.ledger").joinpath("schema.json").read_text("utf-8"))
@@ -202,6 +203,20 @@ LAYERS = {
         "    1 x attention 64/8 x 64 | 4 of 128 experts",
     ]),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [
+        (0, "0 bytes"), (99_999, "99,999 bytes"), (100_000, "0.000100 GB = 0.000093 GiB"),
+        (10**8 - 1, "0.100000 GB = 0.093132 GiB"), (10**8, "0.100 GB = 0.093132 GiB"),
+        (2**30 // 10 - 1, "0.107 GB = 0.100000 GiB"), (2**30 // 10, "0.107 GB = 0.100 GiB"),
+        (10**9 + 499_999, "1.000 GB = 0.932 GiB"), (10**9 + 500_000, "1.001 GB = 0.932 GiB"),
+        (5000 * 2**30, "5,368.709 GB = 5,000.000 GiB"),
+    ],
+)  # fmt: skip
+def test_bytes_are_told_in_both_units(size, told):
+    assert _both(size) == told
 
 
 @pytest.mark.parametrize(
