@@ -78,10 +78,12 @@ def test_a_chapter_names_what_it_uses_and_exactly_the_models_that_have_it(relate
 def test_the_reference_names_the_chapters_and_the_models(related):
     heading = '<h3 id="{}" class="doc doc-heading">x</h3><div class="doc doc-contents ">'
     page = "".join(heading.format(f"archcards.mechanisms.masks.{name}") for name in ("causal", "sliding_window", "with_sinks"))
-    causal, window, sinks = related.documented(page, link).split("<h3")[1:]
+    elsewhere = {"causal": "there#elsewhere-causal"}
+    causal, window, sinks = related.documented(page, link, lambda name, _: elsewhere.get(name)).split("<h3")[1:]
     assert "local-windows.md" in causal and "Models" not in causal
     assert "tags.md#tag:mechanism/window" in window and "Used in" not in window
     assert "ac-used" not in sinks
+    assert '<a href="there#elsewhere-causal">In other libraries</a>.' in causal and "libraries" not in window
 
 
 def test_tags_are_those_of_chapters_and_models_alone(related):

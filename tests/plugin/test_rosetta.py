@@ -104,6 +104,13 @@ def test_an_entry_is_drawn_with_its_place_and_controls(tmp_path):
     assert '<a href="../api/controls/#control-causal-aligned-to-the-top-left">“aligned to the top left”</a>' in drawn
 
 
+def test_the_address_of_a_name_is_where_its_subject_is_shown(site, tmp_path):
+    assert site.entry("sliding_window", link) == "../conventions/#elsewhere-sliding_window"
+    assert all(site.entry(name, link) for name in public_names())
+    assert site.entry("sliding_window", lambda _: None) is None and site.entry("no_such", link) is None
+    assert small(tmp_path, "  masks:\n    causal:\n      Lib: —\n").entry("causal", link) is None
+
+
 def test_a_subject_is_folded_under_its_names_and_each_name_has_an_address(site):
     for place, names in site.subjects.items():
         drawn = site.fill(place, link)

@@ -154,8 +154,11 @@ class Related:
             f'<h2 id="in-this-book" data-search-exclude>In this book</h2>{"".join(parts)}</section>'
         )
 
-    def documented(self, html: str, link: Link) -> str:
-        """A page of the reference, each name on it with the chapters that use it and the models that have it."""
+    def documented(self, html: str, link: Link, elsewhere: Callable[[str, Link], str | None]) -> str:
+        """A page of the reference, each name on it with the chapters that use it and the models that have it.
+
+        `elsewhere` gives the address of what other libraries call a mechanism.
+        """
 
         def add(found: re.Match) -> str:
             chapters = [known for uri, names in self.used.items() if found["name"] in names and (known := link(uri))]
@@ -172,6 +175,8 @@ class Related:
             ]
             if counts:
                 lines.append(f"Models that have it: {_listed(counts)}.")
+            if found["name"].startswith("archcards.mechanisms.") and (place := elsewhere(name, link)):
+                lines.append(f'<a href="{escape(place)}">In other libraries</a>.')
             return found.group() + (f'<p class="ac-used" data-search-exclude>{" ".join(lines)}</p>' if lines else "")
 
         return _DOCUMENTED.sub(add, html)

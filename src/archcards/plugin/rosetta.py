@@ -190,6 +190,14 @@ class Rosetta:
             f"<summary>In other libraries: {told}</summary>{tables}</details>"
         )
 
+    def entry(self, name: str, link: Link) -> str | None:
+        """The address of what other libraries call a public name; None where no page says it."""
+        for subject, names in self.subjects.items():
+            if any(one.name == name for one in names) and subject in self._pages:
+                known = link(self._pages[subject])
+                return f"{known[0]}#elsewhere-{name}" if known else None
+        return None
+
     def unplaced(self) -> Iterator[tuple[int, str]]:
         """Subjects that no page shows, when all pages are drawn."""
         for subject in self.subjects:
@@ -223,6 +231,16 @@ class Rosetta:
             f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
             f'<tbody role="rowgroup">{rows}</tbody></table>'
         )
+
+    @cached_property
+    def _pages(self) -> dict[str, str]:
+        """The page under `docs` that shows each subject."""
+        place = re.compile(r'<div data-ac="rosetta" data-of="(\w+)"></div>')
+        return {
+            subject: file.relative_to(self.docs).as_posix()
+            for file in sorted(self.docs.rglob("*.md"))
+            for subject in place.findall(file.read_text("utf-8"))
+        }
 
     @cached_property
     def _api_pages(self) -> dict[str, str]:

@@ -375,7 +375,7 @@ class ArchitectureCards(BasePlugin[Options]):
                 }
                 page.content += self.related.section(proved, link, addresses)
             elif 'class="doc doc-heading"' in page.content:
-                page.content = self.related.documented(page.content, link)
+                page.content = self.related.documented(page.content, link, self.rosetta.entry)
 
     def _cite(self, config: MkDocsConfig, files: Files) -> None:
         """Puts under each page how it is cited, and where its errors are reported."""
