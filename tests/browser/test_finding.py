@@ -55,6 +55,28 @@ def test_the_right_section_comes_first(search, query, section):
         assert sections[0] == section
 
 
+EVERY_WORD = """async () => {
+  const {search, base} = JSON.parse(document.getElementById("__config").textContent);
+  const index = await (await fetch(new URL("search/search_index.json", new URL(base + "/", location.href)))).json();
+  const words = new Set(index.docs.flatMap(({title, text}) => `${title} ${text}`.replace(/<[^>]*>/g, " ").toLowerCase().match(/[a-z]{4,}/g) ?? []));
+  const worker = new Worker(new URL(search, location.href));
+  const ask = (type, data) => new Promise((told) => {
+    worker.onmessage = (message) => told(message.data.data);
+    worker.postMessage({type, data});
+  });
+  await ask(0, {...index, options: {}});
+  for (const word of words) await ask(2, word);
+  worker.terminate();
+  return words.size;
+}"""
+
+
+def test_no_word_of_the_site_ends_in_an_error(page, address):
+    """The search tells of its errors on the console, where nothing may be said."""
+    page.goto(address)
+    assert page.evaluate(EVERY_WORD) > 2000
+
+
 # The search dialog
 
 

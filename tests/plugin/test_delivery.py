@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from archcards.plugin.delivery import EXCHANGED, UnknownTheme, anywhere, headers, kept_name, unhurried
+from archcards.plugin.delivery import EXCHANGED, UnknownTheme, anywhere, headers, kept_name, told_apart, unhurried
 
 HURRIED = 'a($(location.protocol!=="file:"),J("search"));V("search.highlight")?A(e):y'
 
@@ -40,6 +40,17 @@ def test_a_script_that_exchanges_otherwise_is_refused(part):
     for script in (BOUND.replace(part, "other"), BOUND + BOUND):
         with pytest.raises(UnknownTheme):
             anywhere(script)
+
+
+@pytest.mark.parametrize("script", ["", "e=e+s+o.name}return e}", "e=e+s+o.id}return e}e=e+s+o.id}return e}"])
+def test_a_search_that_is_not_known_is_refused(script):
+    with pytest.raises(UnknownTheme):
+        told_apart(script)
+
+
+def test_the_search_that_is_served_tells_its_words_apart(demo):
+    [worker] = (demo.site / "assets" / "javascripts" / "workers").glob("search.*.js")
+    assert '.id+","}return ' in worker.read_text("utf-8")
 
 
 def test_pages_are_exchanged_where_they_have_one_policy_and_one_style(demo):

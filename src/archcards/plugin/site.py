@@ -178,11 +178,13 @@ class ArchitectureCards(BasePlugin[Options]):
     def _delivered(self, file: File, config: MkDocsConfig) -> File:
         """A file of the theme as the site serves it, under a name of its own."""
         text = delivery.without_source_map(file.content_string)
-        if "/bundle." in file.src_uri:
-            try:
+        try:
+            if "/bundle." in file.src_uri:
                 text = delivery.anywhere(delivery.unhurried(text))
-            except delivery.UnknownTheme as error:
-                self.problems.append(Problem("mkdocs.yml", 1, str(error)))
+            elif "/workers/search." in file.src_uri:
+                text = delivery.told_apart(text)
+        except delivery.UnknownTheme as error:
+            self.problems.append(Problem("mkdocs.yml", 1, str(error)))
         self.kept[file.src_uri] = name = delivery.kept_name(file.src_uri, text.encode())
         return File.generated(config, name, content=text)
 
