@@ -105,6 +105,10 @@ def test_what_is_counted_of_a_tower_is_told(model, text, tower):
     assert any(note.startswith("with the vision tower") for note in told) == tower
 
 
+def test_heads_that_share_nothing_are_no_surprise():
+    assert bundled("Llama-2-7b-chat-hf").notes == ()
+
+
 @pytest.mark.parametrize("model", ["meta-llama/Meta-Llama-3.1-8B", "Qwen/Qwen3-8B"])
 def test_no_more_notes_than_there_are_surprises(model):
     assert bundled(model).notes == ("32 query heads share 8 key/value heads",)

@@ -619,6 +619,13 @@ def test_how_experts_are_grouped_changes_no_count(field):
     assert read_config(config | {field: 3}) == read_config(config)
 
 
+def test_zamba_2_has_a_network_four_times_as_wide_as_the_model():
+    config = small("zamba2")
+    assert config["intermediate_size"] == 4 * config["hidden_size"]
+    unsaid = {name: value for name, value in config.items() if name not in ("intermediate_size", "ffn_hidden_size")}
+    assert read_config(unsaid) == read_config(config)
+
+
 def test_exaone_reads_a_window_in_three_layers_of_four():
     config = {name: value for name, value in small("exaone_moe").items() if name not in ("layer_types", "sliding_window_pattern")}
     # Layers 3 and 7 of nine read everything: eight times four heads of 96 / 8.
