@@ -626,6 +626,24 @@ def test_zamba_2_has_a_network_four_times_as_wide_as_the_model():
     assert read_config(unsaid) == read_config(config)
 
 
+def test_experts_of_ernie_end_where_the_file_says():
+    config = small("ernie4_5_moe") | {"moe_layer_interval": 1}  # eight layers, and experts from the third on
+    kinds = [[isinstance(part, Experts) for part in layer.feed_forwards] for layer in read_config(config | {"moe_layer_end_index": 4}).layers]
+    assert kinds == [[False]] * 2 + [[True]] * 3 + [[False]] * 3
+    one = read_config(config | {"moe_layer_end_index": 2}).layers
+    assert [number for number, layer in enumerate(one) if isinstance(layer.feed_forwards[0], Experts)] == [2]
+    for bad, told in ((1, "1"), (True, "true"), ("4", "'4'")):
+        with pytest.raises(UnsupportedConfig, match=f"^moe_layer_end_index: expected -1 or a layer from 2 on, came {told}$"):
+            read_config(config | {"moe_layer_end_index": bad})
+
+
+def test_not_all_layers_of_gemma_3n_can_borrow():
+    config = small("gemma3n_text")
+    layers = config["num_hidden_layers"]
+    with pytest.raises(UnsupportedConfig, match=f"^num_kv_shared_layers: expected a whole number of at least 0 and at most {layers - 1}, came {layers}$"):
+        read_config(config | {"num_kv_shared_layers": layers})
+
+
 def test_exaone_reads_a_window_in_three_layers_of_four():
     config = {name: value for name, value in small("exaone_moe").items() if name not in ("layer_types", "sliding_window_pattern")}
     # Layers 3 and 7 of nine read everything: eight times four heads of 96 / 8.

@@ -11,6 +11,7 @@ from archcards.mechanisms import (
     ParametricLaw,
     compute_optimal,
     fit_parametric,
+    scaling,
     fit_power_law,
     parametric_loss,
     power_law,
@@ -100,6 +101,13 @@ def test_outliers_hardly_move_the_fit():
     N, D, loss = grid(REFIT)
     loss[::10] *= 1.2
     np.testing.assert_allclose(numbers(fit_parametric(N, D, loss)), numbers(REFIT), rtol=0.05)
+
+
+def test_at_the_true_exponents_the_descent_starts_at_the_law_itself():
+    law = ParametricLaw(A=400.0, B=900.0, E=1.75, alpha=0.34, beta=0.28)
+    N, D, loss = grid(law)
+    start = scaling._linear_start(np.log(N), np.log(D), loss, 0.34, 0.28)
+    np.testing.assert_allclose(start, [log(400), log(900), log(1.75), 0.34, 0.28], rtol=1e-9)
 
 
 def test_losses_that_do_not_fall_with_the_tokens_have_no_law_and_the_error_says_so():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archcards.evidence.chapter import read_chapter
+from archcards.evidence.chapter import _cut, read_chapter
 
 
 def blocks(text):
@@ -205,6 +205,17 @@ def test_comments():
     assert reasons("a <!-- b\n\nc -->\n") == [
         (1, "a comment with a blank line in it must begin its line, unindented")
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "width", "cut"),
+    [
+        (" ```", 4, (" ", "```")), ("> ```", 4, ("> ", "```")), (">```", 2, (">", "```")), ("   x", 2, ("  ", " x")),
+        ("    ", 2, ("  ", "")), ("", 2, ("", "")), ("x", 2, ("", "x")), (" x", 0, ("", " x")),
+    ],
+)  # fmt: skip
+def test_a_line_is_cut_at_its_first_word_at_the_latest(line, width, cut):
+    assert _cut(line, width) == cut
 
 
 def test_snippets():
