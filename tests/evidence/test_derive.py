@@ -486,3 +486,9 @@ def test_a_step_is_compared_at_three_points_at_least(monkeypatch, points, status
     with recording("docs/x.md"):
         result = derive("a square", {"x": ()}, [("(x + 1)**2", "a square"), ("x**2 + 2 * x + 1", "opened")], control=(1, "x**2 + 1"))
     assert [step.status for step in result.steps] == ["start", status]
+
+
+@pytest.mark.parametrize("shape", [(0,), (-1,), ("a-b",), (1.5,), ("n", 0), (True, "n", "m"), ["n"], "n"])
+def test_a_shape_is_of_names_and_positive_numbers(shape):
+    with pytest.raises(ValueError, match="the shape of x is"):
+        derive("a square", {"x": shape}, [("x + x", "start"), ("2 * x", "sum")], control=(1, "3 * x"))
