@@ -282,6 +282,19 @@ class TestOnAPage:
         assert (first.passed, first.line, first.first, first.last) == (False, 3, 3, 5)
         assert (second.passed, second.line, second.first) == (True, 6, 6)
 
+    def test_the_statement_is_more_than_the_call(self, run_page):
+        [event] = run_page(
+            """
+            x = 1.0
+            results = [
+                1,
+                check("inside", x + 1, 2.0, controls={"c": lambda: 9.0}),
+            ]
+            """,
+            check=check,
+        )
+        assert (event.line, event.first, event.last) == (5, 3, 6)
+
     def test_the_statement_is_the_innermost_around_the_call(self, run_page):
         events = run_page(
             """

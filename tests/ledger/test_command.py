@@ -241,6 +241,21 @@ def test_at_most_1024_pairs_of_context_and_batch(run, refused):
     assert "came 1025" in refused("ledger", "gpt2", "--context", counts[0], "--batch", counts[1])
 
 
+def test_the_parts_of_the_parameters_are_set_in(run):
+    out = run("ledger", "DeepSeek-V4-Flash")[1]
+    part = out[out.index("Parameters ") : out.index("Cache of")]
+    labels = [re.split(r"  +", line.lstrip())[0] for line in part.splitlines()]
+    margins = [len(line) - len(line.lstrip()) for line in part.splitlines()]
+    assert all(len(line) in (0, 80) for line in part.splitlines())
+    assert labels[0] == "Parameters" and margins[0] == 0
+    below = labels.index("Active per token, with both embeddings")
+    assert "beside them, multi-token prediction" in labels[:below]
+    assert labels[below - 2 :] == [
+        "stored at 2 bytes each", "", "Active per token, with both embeddings", "without the input table", "without either", "",
+    ]  # fmt: skip
+    assert {margin for margin, label in zip(margins, labels, strict=True) if label and not label[0].isupper()} == {2}
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_table_of_layers(run, name):
     number, lines = LAYERS[name]

@@ -105,6 +105,14 @@ def test_what_is_counted_of_a_tower_is_told(model, text, tower):
     assert any(note.startswith("with the vision tower") for note in told) == tower
 
 
+@pytest.mark.parametrize(("model", "recurrent"), [("mamba-130m-hf", True), ("Qwen3-Next", True), ("Qwen3-8B", False),
+                                                    ("DeepSeek-V3", False), ("DeepSeek-V4-Flash", False)])  # fmt: skip
+def test_memories_in_recurrent_form_are_told(model, recurrent):
+    one = bundled(model)
+    told = notes(one, cache(one, 100), flops(one, 100))
+    assert ("attention FLOPs include the reads and writes of recurrent memory, in recurrent form" in told) == recurrent
+
+
 def test_heads_that_share_nothing_are_no_surprise():
     assert bundled("Llama-2-7b-chat-hf").notes == ()
 

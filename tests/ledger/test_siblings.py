@@ -644,6 +644,21 @@ def test_not_all_layers_of_gemma_3n_can_borrow():
         read_config(config | {"num_kv_shared_layers": layers})
 
 
+@pytest.mark.parametrize("field", ["attn_config", "ffn_config"])
+def test_dbrx_must_describe_both_of_its_parts(field):
+    config = {"model_type": "dbrx", "d_model": 64, "n_heads": 4, "n_layers": 2, "vocab_size": 100,
+              "attn_config": {"kv_n_heads": 2}, "ffn_config": {"ffn_hidden_size": 96}}  # fmt: skip
+    assert parameters(read_config(config)).total > 0
+    with pytest.raises(UnsupportedConfig, match=f"^{field}: expected an object, came nothing$"):
+        read_config({name: value for name, value in config.items() if name != field})
+
+
+@pytest.mark.parametrize("model_type", ["deepseek_v3", "dots1", "glm4_moe"])
+def test_shared_experts_that_are_null_are_none(model_type):
+    config = small(model_type)
+    assert read_config(config | {"n_shared_experts": None}) == read_config(config | {"n_shared_experts": 0})
+
+
 def test_exaone_reads_a_window_in_three_layers_of_four():
     config = {name: value for name, value in small("exaone_moe").items() if name not in ("layer_types", "sliding_window_pattern")}
     # Layers 3 and 7 of nine read everything: eight times four heads of 96 / 8.
