@@ -310,6 +310,15 @@ def test_what_is_undecided_does_not_pass(name):
         assert "is undecided" in event.reasons[0]
 
 
+def test_what_is_undecided_says_at_which_sizes():
+    left, right = "sqrt(x**2 + 2 * x + 1)", "abs(x + 1)"
+    for shape, sizes, at in ((("n",), {"n": 2}, " at n = 2,"), ((), {}, " decide it,")):
+        told = "sum(i, 0, n - 1, x[i])" if shape else "x"
+        lines = [(part.replace("x", told), word) for part, word in ((left, "start"), (right, "perhaps"))]
+        event = on_a_page("t", {"x": shape}, lines, control=(1, "17"), sizes=sizes)
+        assert event.steps[1].status == "undecided" and at in event.steps[1].witness
+
+
 def test_rounding_is_no_counterexample():
     terms = " * ".join(f"exp({x} * {y})" for x in "abc" for y in "abc")
     event = on_a_page(

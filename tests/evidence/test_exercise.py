@@ -66,6 +66,15 @@ def test_grading_leaves_no_trace(names):
     assert names["rng"].normal() == np.random.default_rng(3).normal()
 
 
+def test_a_function_is_held_against_every_check_and_a_value_against_the_first(names):
+    more = FUNCTION + 'check("Of one number", double(3.0), 3.0 + 3.0, controls={"the square": lambda: 9.0})\n'
+    assert grade(lambda x: x + x, seal("Double", more, "double"), names).claim == "Of one number"
+    with pytest.raises(CheckFailed, match="Double"):
+        grade(lambda x: x + x if isinstance(x, np.ndarray) else x, seal("Double", more, "double"), names)
+    two = VALUE + 'check("The smallest", data.min(), sorted(data)[0], controls={"the largest": lambda: top})\n'
+    assert grade(4.25, seal("Max", two), names).claim == "The largest"
+
+
 def test_a_sealed_solution_does_not_show_itself():
     sealed = seal("Max", VALUE)
     assert "max" not in sealed and "check" not in sealed

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from archcards.evidence.algebra.expressions import Undefined
-from archcards.evidence.algebra.witness import Point, points, precise
+from archcards.evidence.algebra.witness import Point, floats, points, precise
 
 
 def test_points_between_the_integers_lie_on_a_steep_line_whatever_the_start():
@@ -29,6 +29,15 @@ def test_what_is_off_by_the_tolerance_or_more_satisfies_nothing(off, some):
 def test_a_point_is_told_in_the_order_of_the_symbols():
     values = {"x": np.array([[-1.5]]), "v": np.array([[1.0], [2.0]]), "A": np.array([[1.0, 2.0], [3.0, 4.25]])}
     assert Point(values).told({"A", "x", "v"}, ["v", "A", "b", "x"]) == "v = (1, 2), A = (1, 2; 3, 4.25), x = −1.5"
+
+
+def test_a_sum_of_nothing_is_zero_and_one_of_less_than_nothing_is_none():
+    for arithmetic in (floats(), precise()):
+        assert arithmetic.sum_between("i", 2, 1, lambda i: i) == 0
+        assert arithmetic.sum_between("i", 2, 4, lambda i: i * i) == 29
+        for low, high in ((2, 0), (0.5, 2), (0, 1.5)):
+            with pytest.raises(Undefined):
+                arithmetic.sum_between("i", low, high, lambda i: i)
 
 
 def test_powers_with_fifty_digits():

@@ -96,6 +96,12 @@ def test_a_file_that_changed_just_before_the_run_may_change_again_at_the_same_ti
     assert again() and again()
 
 
+def test_a_page_that_lists_a_folder_elsewhere_is_not_remembered(book, again, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    write(book, f"print(sorted(pathlib.Path({str(elsewhere)!r}).iterdir()))")
+    assert again() and again()
+
+
 def test_a_module_that_the_page_imported_changed(book, again, monkeypatch):
     own = book / "own.py"
     own.write_text("x = 1\n")
