@@ -584,6 +584,15 @@ def test_the_indexers_of_glm_are_in_every_layer_unless_the_file_says_how_often()
     assert every - cache(read_config(config | {"index_topk_freq": 2}), 10).scalars == 2 * 128 * 10
 
 
+def test_a_pattern_names_the_layers_that_choose_for_themselves():
+    config = {name: value for name, value in small("glm_moe_dsa").items() if name != "indexer_types"}
+    layers = read_config(config | {"index_topk_pattern": "FFSFS"}).layers
+    assert [layer.mixer.indexer.heads > 0 for layer in layers] == [True, True, False, True, False]
+    for bad in ("FFSF", "FFSFX", "SFFFF"):
+        with pytest.raises(UnsupportedConfig, match="^(index_topk_pattern|indexer_types): expected "):
+            read_config(config | {"index_topk_pattern": bad})
+
+
 def test_a_granite_without_memories_may_still_have_their_fields():
     config = small("granitemoehybrid") | {"layer_types": ["full_attention"] * 8}
     plain = {name: value for name, value in config.items() if not name.startswith("mamba_")}
