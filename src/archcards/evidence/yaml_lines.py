@@ -58,8 +58,8 @@ def read_yaml(text: str, first_line: int = 1) -> Node:
         >>> read_yaml("a: 1\\nb: [x]").value["b"].value[0]
         Node(value='x', line=2, last=2, keys=())
     """
-    loader = _Loader(text)
     try:
+        loader = _Loader(text)  # which refuses characters that no text has
         root = loader.get_single_node()
         if root is None:
             return Node(None, first_line, first_line)
@@ -72,8 +72,6 @@ def read_yaml(text: str, first_line: int = 1) -> Node:
         raise YamlError(
             first_line, f"cannot read this YAML: {str(error).splitlines()[0]}"
         ) from None
-    finally:
-        loader.dispose()
 
 
 def _convert(loader: _Loader, node: yaml.Node, first: int) -> Node:
