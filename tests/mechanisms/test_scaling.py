@@ -110,6 +110,13 @@ def test_at_the_true_exponents_the_descent_starts_at_the_law_itself():
     np.testing.assert_allclose(start, [log(400), log(900), log(1.75), 0.34, 0.28], rtol=1e-9)
 
 
+def test_a_start_below_zero_is_lifted_to_a_thousandth_of_the_least_loss():
+    N, D, _ = grid(ParametricLaw(A=400.0, B=900.0, E=1.75, alpha=0.34, beta=0.28))
+    loss = 2 + 400 / N**0.3 - 5 / D**0.3
+    b = scaling._linear_start(np.log(N), np.log(D), loss, 0.3, 0.3)[1]
+    assert b == pytest.approx(log(loss.min() / 1000), rel=1e-12)
+
+
 def test_losses_that_do_not_fall_with_the_tokens_have_no_law_and_the_error_says_so():
     N, D = np.repeat([1e7, 1e8, 1e9, 1e10], 4), np.tile([1e9, 1e10, 1e11, 1e12], 4)
     loss = (0.5 + 400 / N**0.3) * np.exp(np.random.default_rng(0).normal(0, 0.01, 16))

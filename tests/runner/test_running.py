@@ -401,3 +401,7 @@ def _wait(condition):
         assert time.monotonic() < until
         time.sleep(0.02)
     return found
+
+
+def test_what_a_page_may_use():
+    assert Limits() == Limits(seconds=20.0, memory=4_294_967_296)
