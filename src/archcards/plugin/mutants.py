@@ -36,12 +36,16 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
         for name, one in found["chapters"].items()
     )
     first, aside = found["first"], found["equivalent"]
-    equivalent = f" {len(aside)} more were drawn and set aside, because they change nothing." if aside else ""
+    # What was known to change nothing was not run; what was found so afterwards no longer counts.
+    later = first["mutants"] - found["mutants"]
+    known = len(aside) - later
+    equivalent = f" {known} more were drawn and set aside, because they change nothing." if known else ""
+    since = f", without {later} that were found since to change nothing" if later else ""
     return (
         f"<p>Of {found['of']:,} places and ways in which the code can be broken, {first['mutants']} were drawn with a "
         f"seed, in proportion to each module’s share.{equivalent} Tests or chapters noticed {first['killed']} at first: "
         f"with 95 % confidence, {_interval(first)} of all. The survivors led to better tests, and {found['killed']} of "
-        f"{found['mutants']} are noticed now; since those tests were written for them, that says nothing of the rest.</p>"
+        f"{found['mutants']} are noticed now{since}; since those tests were written for them, that says nothing of the rest.</p>"
         + _table("Rooms", ("Room", *SCORES), rooms)
         + '<details class="ac-evidence" data-search-exclude><summary>By module and by chapter, and what survives</summary>'
         + _table("Modules", ("Module", *SCORES, "Code"), modules)
