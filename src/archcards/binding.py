@@ -5,12 +5,13 @@ back into the layout of the reference.
 """
 
 import contextlib
+import copy
 import difflib
 import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from einops import rearrange
@@ -83,12 +84,13 @@ class Bound:
         Raises:
             ConformError: If it returns what does not fit the mechanism.
         """
+        own = _copied(case)
         # A function that is wrong divides by zero now and then: its numbers say so.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             if self._published.mechanism in _OBJECTS:
-                return self._published.results(self._function, case)
-            found = self._looped(case, self._given(case), self._each)
+                return self._published.results(self._function, own)
+            found = self._looped(case, self._given(own), self._each)
         return {name: to_numpy(array) for name, array in found.items()}
 
     @property
@@ -117,7 +119,7 @@ class Bound:
             ConformError: If what comes back does not fit the mechanism.
             NotImplementedError: If the function has no gradients.
         """
-        given = self._given(case)
+        given = self._given(_copied(case))
         if self._adapter.backward is not None:
             found = self._backward(case, given, weights)
             return {n: _numbers(n, to_numpy(found[n])) for n in names if found.get(n) is not None}
@@ -410,6 +412,11 @@ def _parameters_of(function):
 def _groups(pattern):
     """The joined axes of an einops pattern: `a (b c)` → [[b, c]]."""
     return [part.split(")")[0].split() for part in pattern.split("(")[1:]]
+
+
+def _copied(case):
+    """The case with arguments of its own, records too: whatever a function does to them is undone."""
+    return replace(case, arguments=copy.deepcopy(dict(case.arguments)))
 
 
 def _is_pair(value):

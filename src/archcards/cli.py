@@ -5,6 +5,7 @@ fails ends with status 1.
 """
 
 import argparse
+import contextlib
 import errno
 import os
 import sys
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = commands.add_parser(name, help=purpose, description=f"{purpose}.")
         command.set_defaults(run=define(command))
     try:
+        if sys.stdout is None:
+            raise BadInput("standard output: expected one that is open, came none")
         given = parser.parse_args(arguments)
         status = given.run(given)
         sys.stdout.flush()
@@ -71,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse(reason: str) -> int:
-    print("archcards:", " ".join(reason.split()), file=sys.stderr)
+    with contextlib.suppress(OSError):  # standard error may be full; the status says it too
+        print("archcards:", " ".join(reason.split()), file=sys.stderr, flush=True)
     return 2
 
 

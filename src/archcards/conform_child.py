@@ -31,8 +31,17 @@ __all__ = ["arrays", "serve"]
 _MOST_BYTES = 1 << 26  # of one array; the largest that is published has some thousands
 
 
+# Bound before the reader's code runs, which may put something else in their places.
+_dumps, _write = json.dumps, os.write
+
+
 def serve() -> None:
     """Answer until nobody asks any more."""
+    for descriptor in range(3):  # one that is closed would be given to the next pipe
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     answers = _Answers()
     with os.fdopen(os.dup(0), "rb") as asked:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -42,8 +51,8 @@ def serve() -> None:
         answers.send(value="started")
         with contextlib.suppress(EOFError):
             while True:
-                question, arguments = pickle.load(asked)
-                answers.send(**_answer(getattr(reader, question), arguments))
+                number, question, arguments = pickle.load(asked)
+                answers.send(number=number, **_answer(getattr(reader, question), arguments))
 
 
 class _Answers:
@@ -57,9 +66,9 @@ class _Answers:
     def send(self, **answer):
         if os.getpid() != self._process:  # a copy that the reader's code forked, and that came back
             os._exit(0)
-        data = (json.dumps(answer) + "\n").encode()
+        data = (_dumps(answer) + "\n").encode()
         while data:
-            data = data[os.write(self._pipe, data) :]
+            data = data[_write(self._pipe, data) :]
 
 
 def _answer(method, arguments):
@@ -175,7 +184,7 @@ def _module(place):
         return importlib.import_module(place)
     spec = importlib.util.spec_from_file_location(Path(place).stem, place)
     if spec is None or not Path(place).is_file():
-        raise ConformError(f"the file {place} must exist")
+        raise ConformError(f"{place} must be a file" if Path(place).exists() else f"the file {place} must exist")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

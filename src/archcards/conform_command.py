@@ -4,9 +4,12 @@ What is compared is the reader's own code, which may do anything: it does it in 
 """
 
 import argparse
+import contextlib
 import inspect
 import json
+import signal
 import sys
+import threading
 import tomllib
 from pathlib import Path
 
@@ -47,14 +50,38 @@ def run(given: argparse.Namespace) -> int:
     published = published_cases(mechanism)  # all this is said before somebody's module is imported
     limit = settings.pop("seconds", 60.0)
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1e6:
-        raise ConformError(f"seconds must be a number above 0, got {limit!r}")
+        raise ConformError(f"seconds must be a number above 0 and below 1,000,000, got {limit!r}")
     follows = settings.pop("follows", ())
     backward = settings.pop("backward", None)
     adapter = Adapter(**settings)
-    with ReaderProcess(mechanism, function, backward, seconds=limit) as process:
+    with _ended_in_order(), ReaderProcess(mechanism, function, backward, seconds=limit) as process:
         report = verdict(published, process.bind, adapter, follows)
     _print(str(report))
     return report.status
+
+
+class _Ended(BaseException):
+    """A signal has told this process to end; nobody on the way out takes it for the reader's."""
+
+
+@contextlib.contextmanager
+def _ended_in_order():
+    """Has what ends this process end the reader's too, with all that it started."""
+
+    def end(number, _):
+        raise _Ended(number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only the main thread hears of signals
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield
+    except _Ended as ended:
+        raise SystemExit(128 + ended.args[0]) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _print(text):

@@ -28,6 +28,8 @@ __all__ = ["ReaderProcess"]
 _START = 60.0  # seconds that our own imports may take, and PyTorch's
 _GLANCE = 0.1  # seconds between two looks at whether the child is alive
 _END = 2.0  # seconds for what the reader's code does at the end of its process
+# What answers a question is of one kind; whatever else comes was not written by `conform_child`.
+_VALUES = {"find": str, "differentiates": bool, "unfit": str | None, "asked": list}
 
 
 class ReaderProcess:
@@ -52,6 +54,7 @@ class ReaderProcess:
         self.function, self.seconds = function, seconds
         self._mechanism, self._backward = mechanism, backward
         self._child: subprocess.Popen | None = None
+        self._asked_so_far = 0
         self.name = function  # what it calls itself, once it is imported
 
     def __enter__(self):
@@ -113,21 +116,25 @@ class ReaderProcess:
                 self.name = called
 
     def _asked(self, what, seconds, question, *arguments):
-        self._send((question, arguments))
+        self._asked_so_far += 1
+        self._send((self._asked_so_far, question, arguments))
         answer = self._answer(what, seconds)
+        expected = _VALUES.get(question)
         match answer:
-            case {"value": value}:
+            case {"number": number} if number != self._asked_so_far:
+                pass
+            case {"number": _, "value": value} if expected is not None and isinstance(value, expected):
                 return value
-            case {"arrays": dict(packed)}:
+            case {"number": _, "arrays": dict(packed)} if expected is None:
                 with contextlib.suppress(ValueError, TypeError, KeyError):
                     return arrays(packed)
-            case {"refused": str(reason)}:
-                raise ConformError(reason)
-            case {"skipped": str(reason)}:
+            case {"number": _, "skipped": str(reason)} if expected is None:
                 raise NotImplementedError(reason)
-            case {"raised": str(reason)}:
+            case {"number": _, "refused": str(reason)}:
+                raise ConformError(reason)
+            case {"number": _, "raised": str(reason)}:
                 raise Raised(reason)
-            case {"interrupted": True}:
+            case {"number": _, "interrupted": True}:
                 raise KeyboardInterrupt
         self._kill()
         raise ConformError(f"{what} must leave our pipe alone, got {json.dumps(answer)[:40]} from it")

@@ -65,7 +65,7 @@ def _compared(published, bind, adapter, follows) -> Report:
         raise ConformError(
             f"no case of {published.mechanism} can be run: {skipped[0][1]} (case {skipped[0][0]!r})"
         )
-    _refuse_what_never_ran(published, trials)
+    _refuse_what_never_ran(published, trials, skipped)
     agreed = ways[0]
     for way in ways[1:]:
         again = [trial.against(way) for trial in trials]
@@ -184,7 +184,7 @@ class _Trial:
             raise ConformError(f"{error} (case {case.name!r})") from None
         except (Exception, SystemExit, GeneratorExit) as error:  # whatever somebody else's code raises
             failed = f"raises {raised(error)}"
-        if found is not None and not found:
+        if not failed and not found:
             raise ConformError(f"the function must return {published.returns[0]}, got nothing (case {case.name!r})")
         bounds = _bounds(published, case, dtype)
         trial = cls(published, case, found, failed, bounds, None)
@@ -269,9 +269,13 @@ def _diagnosed(report, published, trials, follows):
     return replace(report, diagnosis=diagnosis, nearest=nearest, tried=tried)
 
 
-def _refuse_what_never_ran(published, trials):
-    """A function that raises in the ordinary cases has not been compared at all."""
-    ordinary = [trial for trial in trials if not trial.case.degenerate] or trials
+def _refuse_what_never_ran(published, trials, skipped):
+    """A function that has no ordinary case, or raises in all of them, has not been compared at all."""
+    ordinary = [trial for trial in trials if not trial.case.degenerate]
+    if not ordinary:
+        names = {case.name for case in published.cases if not case.degenerate}
+        name, reason = next((name, reason) for name, reason in skipped if name in names)
+        raise ConformError(f"no ordinary case of {published.mechanism} can be run: {reason} (case {name!r})")
     if all(trial.failed for trial in ordinary):
         trial = ordinary[0]
         raise ConformError(f"the function {trial.failed} (case {trial.case.name!r})")

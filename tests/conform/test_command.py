@@ -170,8 +170,8 @@ def test_a_terminal_without_unicode_shows_what_it_can():
         ("backward = 3", "a function must be MODULE:FUNCTION, got 3"),
         ('backward = "kernels_of_a_reader:number"', "must be a function, got int"),
         ("gradients = 3", "gradients must be names, got 3"),
-        ("seconds = nan", "seconds must be a number above 0, got nan"),
-        ('seconds = "long"', "seconds must be a number above 0, got 'long'"),
+        ("seconds = nan", "seconds must be a number above 0 and below 1,000,000, got nan"),
+        ('seconds = "long"', "seconds must be a number above 0 and below 1,000,000, got 'long'"),
     ],
 )
 def test_what_an_adapter_file_may_not_say(run, tmp_path, setting, reason):

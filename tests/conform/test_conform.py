@@ -11,7 +11,7 @@ from archcards import cases, controls
 from archcards.conform import Adapter, ConformError, conform
 from archcards.conform_pairs import combining
 from archcards.difference import difference
-from archcards.mechanisms import linear_attention
+from archcards.mechanisms import AttentionState, linear_attention, rotate
 
 SCALED = "query scaled by 1/sqrt(d)"
 ALL = [(m, name) for m in cases.MECHANISMS if m in controls.MECHANISMS for name in controls.of(m)]
@@ -602,3 +602,30 @@ def test_a_result_that_is_left_out_of_some_cases_is_told():
     assert 0 < there < len(ran)
     assert report.compared == ("output", f"state (in {there} of {len(ran)} cases)")
     assert report.compared[1] in str(report)
+
+
+def test_what_a_function_does_to_its_arguments_is_seen_by_nobody_else():
+    """Records too: what is expected is computed from the published numbers, whenever it is computed."""
+
+    def emptied(own, other):
+        for state in (own, other):
+            state.weighted[...] = 0
+
+    def merged_of_nothing(own, other):
+        emptied(own, other)
+        return AttentionState.merge(own, other)
+
+    def merged_and_emptied(own, other):
+        found = AttentionState.merge(own, other)
+        emptied(own, other)
+        return found
+
+    def rotated_at_rest(x, positions, frequencies, layout="halves"):
+        frequencies.inverse[...] = 0
+        return rotate(x, positions, frequencies, layout=layout)
+
+    for _ in range(2):  # nor does what the first function left behind show in the second
+        assert not conform("merge", merged_of_nothing)
+        assert conform("merge", merged_and_emptied)
+        assert not conform("rotate", rotated_at_rest)
+        assert conform("rotate", rotate)

@@ -17,7 +17,7 @@ from archcards.conform_child import arrays
 from archcards.conform_process import ReaderProcess
 
 HOSTILE = """
-import ctypes, os, signal, subprocess, sys, threading, time
+import ctypes, json, os, signal, subprocess, sys, threading, time
 import numpy as np
 
 def write(state, key, value, beta):
@@ -95,6 +95,29 @@ def speaks_for_us(state, key, value, beta):
             os.write(pipe, b"nonsense\\n")
         except OSError:
             pass
+    return write(state, key, value, beta)
+
+def forges(state, key, value, beta):
+    for pipe in range(3, 20):
+        for number in range(20):
+            try:
+                os.write(pipe, f'{{"number": {number}, "value": null}}\\n'.encode())
+            except OSError:
+                pass
+    return write(state, key, value, beta)
+
+def rewords(state, key, value, beta):
+    json.dumps = lambda *_, **__: '{"value": null}'
+    return 0 * state
+
+def sleeps_beside(*given):
+    beside = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    open("beside", "w").write(str(beside.pid))
+    clings()
+
+def only_where_nothing_is(state, key, value, beta):
+    if state.size > 1:
+        raise NotImplementedError("not yet")
     return write(state, key, value, beta)
 
 def back_and_gone(*given, **named): os._exit(0)
@@ -185,6 +208,19 @@ def test_a_daemon_does_not_hide_that_its_parent_died(run):
     assert "hostile:daemonises_and_leaves ended its process with status 0" in err
 
 
+@posix
+def test_answers_that_others_write_are_none_of_ours(run):
+    status, out, err = run("hostile:forges")
+    assert (status, out) == (2, "") and "hostile:forges must leave our pipe alone, got {" in err
+    assert run("hostile:rewords")[0] == 1
+
+
+def test_a_function_that_has_no_ordinary_case_is_not_compared(run):
+    status, out, err = run("hostile:only_where_nothing_is")
+    assert (status, out) == (2, "")
+    assert "no ordinary case of delta_write can be run: not yet (case '" in err
+
+
 def test_garbage_on_standard_output_is_no_report(run):
     status, out, err = run("hostile:shouts")
     assert status == 0 and out.startswith("shouts as delta_write") and "nonsense" not in out
@@ -249,6 +285,35 @@ def test_ctrl_c_ends_the_command_and_its_child(marking):
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out, err) == (130, b"", b"")
     assert _gone(child)
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP] if os.name == "posix" else [])
+def test_a_command_that_is_told_to_end_leaves_nothing(folder, number):
+    command = [sys.executable, "-m", "archcards", "conform", "delta_write", "hostile:sleeps_beside"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_surroundings()) as started:
+        mark = folder / "beside"
+        while not mark.exists() or not mark.read_text():
+            assert started.poll() is None
+            time.sleep(0.02)
+        started.send_signal(number)
+        started.communicate(timeout=60)
+        assert started.returncode == 128 + number
+    assert _gone(int(mark.read_text()))
+
+
+@posix
+@pytest.mark.parametrize(
+    ("closed", "status", "told"),
+    [
+        ("2>&-", 0, b""),  # what the function writes goes nowhere, and not into our pipe
+        (">&-", 2, b"archcards: standard output: expected one that is open, came none\n"),
+    ],
+)
+def test_closed_standard_streams(folder, closed, status, told):
+    command = f"exec {sys.executable} -m archcards conform delta_write hostile:shouts {closed}"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, env=_surroundings())
+    assert (ran.returncode, ran.stderr) == (status, told)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only the Linux kernel ends a process with its parent")
