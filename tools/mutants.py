@@ -8,8 +8,8 @@
 A mutant is one change to the syntax tree of a module: a bound moved by one, a comparison turned, a term
 dropped, operands or axes swapped, a transpose left out, two updates in the other order, a constant
 changed, a refusal removed. For each run only the tests that execute its line, the nearest and the quickest
-first and until one fails, and every chapter whose blocks execute it; what executes which line is recorded
-once (`executed`). Each run is a process forked from one that has the libraries loaded. The result goes to
+first and until one fails, and some of the chapters whose blocks execute it (`--chapters`); what executes
+which line is recorded once (`executed`). Each run is a process forked from one that has the libraries loaded. The result goes to
 results/mutants.json with a digest of each module's source.
 
 The maintained testers do not serve here. mutmut renames functions inside a rewritten copy of the package,

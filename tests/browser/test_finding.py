@@ -222,7 +222,7 @@ def test_compared_models_stand_in_step(page, address):
         for first, second, ratio in totals.locator("tbody tr").evaluate_all(
             "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent.replaceAll(',', '')))"
         ):
-            assert f"{int(second) / int(first):.3g}" == ratio
+            assert f"{int(second) / int(first):.2f}" == ratio
 
 
 def test_every_bundled_model_is_covered(page, address):

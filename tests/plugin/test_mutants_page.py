@@ -34,12 +34,12 @@ def test_scores_by_module_and_chapter(tmp_path):
     drawn = mutants_index(tmp_path, LINKS.get)
     text = plain_text(drawn)
     assert "Of 12,345 places" in text and "21 were drawn" in text and "drawn and set aside" not in text
-    assert "noticed 15 at first: with 95 % confidence, 50–86 % of all" in text and "19 of 20 are noticed now, without 1 that were found since to change nothing;" in text
+    assert "noticed 15 at first: with 95% confidence, 50–86% of all" in text and "19 of 20 are noticed now, without 1 that were found since to change nothing;" in text
     known = found | {"equivalent": found["equivalent"] | {"m:5:6: constant: 2 → 3": "b"}}
     (tmp_path / "results" / "mutants.json").write_text(json.dumps(known))
     assert " 1 more were drawn and set aside" in plain_text(mutants_index(tmp_path, LINKS.get))
     assert re.search("archcards.<wbr>mechanisms</code></th>(.*?)</tr>", drawn)[1] == "".join(
-        f'<td class="ac-number">{shown}</td>' for shown in ("15 of 21", "50–86 %", "19 of 20")
+        f'<td class="ac-number">{shown}</td>' for shown in ("15 of 21", "50–86%", "19 of 20")
     )
     assert "<li><code>m:1:2: bound: a &lt; b → a &lt;= b</code></li>" in drawn
     assert "<li><code>m:3:4: constant: 1 → 2</code>: a seed &amp; no more</li>" in drawn

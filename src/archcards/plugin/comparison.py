@@ -28,7 +28,7 @@ def compare(first: Model, second: Model, link: Link) -> str:
             one.flops(context).per_token.total for one in (first, second))))
     totals = [
         f'<tr><th scope="row">{name}</th><td class="ac-number">{a:,}</td><td class="ac-number">{b:,}</td>'
-        f'<td class="ac-number">{b / a:.3g}</td></tr>'
+        f'<td class="ac-number">{b / a:.2f}</td></tr>'
         for name, a, b in pairs
     ]
     names = (anchor(first, link), anchor(second, link))

@@ -13,7 +13,7 @@ from . import render
 
 __all__ = ["mutants_index"]
 
-SCORES = ("Noticed at first", "95 % interval", "Noticed now")
+SCORES = ("Noticed at first", "95% interval", "Noticed now")
 
 
 def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> str:
@@ -44,12 +44,12 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
     return (
         f"<p>Of {found['of']:,} places and ways in which the code can be broken, {first['mutants']} were drawn with a "
         f"seed, in proportion to each module’s share.{equivalent} Tests or chapters noticed {first['killed']} at first: "
-        f"with 95 % confidence, {_interval(first)} of all. The survivors led to better tests, and {found['killed']} of "
+        f"with 95% confidence, {_interval(first)} of all. The survivors led to better tests, and {found['killed']} of "
         f"{found['mutants']} are noticed now{since}; since those tests were written for them, that says nothing of the rest.</p>"
         + _table("Rooms", ("Room", *SCORES), rooms)
         + '<details class="ac-evidence" data-search-exclude><summary>By module and by chapter, and what survives</summary>'
         + _table("Modules", ("Module", *SCORES, "Code"), modules)
-        + _table("Chapters: mutants of the mechanisms and the ledger that their blocks execute, noticed by their own checks",
+        + _table("Chapters: mutants of the mechanisms and the ledger that their blocks execute and that were tried on them, noticed by their own checks",
                  ("Chapter", "Noticed"), chapters)
         + _listed("Not noticed", {name: "" for name in found["survivors"]})
         + _listed("Set aside, because they change nothing", aside)
@@ -85,7 +85,7 @@ def _score(one: Mapping[str, Any]) -> str:
 
 def _interval(one: Mapping[str, Any]) -> str:
     low, high = one["interval"]
-    return f"{100 * low:.0f}–{100 * high:.0f} %"
+    return f"{100 * low:.0f}–{100 * high:.0f}%"
 
 
 def _unchanged(root: Path, module: str, one: Mapping[str, Any]) -> bool:

@@ -106,7 +106,7 @@ def bibliography(sources: Iterable[Source]) -> str:
         shown = source.url.removeprefix("https://").removeprefix("www.").rstrip("/")
         shown = shown.replace("arxiv.org/abs/", "arXiv:")
         quoted = "; ".join(
-            f"{escape(str(quote.value))} {escape(quote.unit or '')}".strip() + f" ({escape(quote.where)})"
+            f"{render.in_unit(quote.value, quote.unit)} ({escape(quote.where)})"
             for quote in source.quotes.values()
         )
         quoted = f'<br><span class="ac-address">Quoted from it: {quoted}</span>' if quoted else ""
@@ -135,7 +135,7 @@ def quotes_index(sources: Iterable[Source]) -> str:
     """The numbers that the book quotes, each with its source."""
     rows = "".join(
         f'<tr><th scope="row">{render.code_name(f"{source.key}.{quote.name}")}</th>'
-        f"<td>{escape(str(quote.value))} {escape(quote.unit or '')}</td>"
+        f"<td>{render.in_unit(quote.value, quote.unit)}</td>"
         f'<td><a href="{escape(source.url)}">{render.inline(source.title)}</a>, {escape(quote.where)}</td></tr>'
         for source in sources
         for quote in source.quotes.values()
@@ -206,4 +206,4 @@ def _value(fact: Fact) -> str:
     shown = f"{fact.value:,}" if type(fact.value) is int else f"{fact.value:.6g}" if type(
         fact.value
     ) is float else str(fact.value)
-    return escape(f"{shown} {fact.unit}" if fact.unit else shown)
+    return render.in_unit(shown, fact.unit)

@@ -36,7 +36,7 @@ from archcards.evidence.record import (
     Table,
 )
 
-__all__ = ["Anchors", "code", "code_name", "events", "fault", "inline", "sizes", "slug", "tolerance"]
+__all__ = ["Anchors", "code", "code_name", "events", "fault", "in_unit", "inline", "sizes", "slug", "tolerance"]
 
 _INLINE = re.compile(r"`(?P<code>[^`]+)`|(?<!\\)\$(?P<tex>[^$\s](?:[^$]*[^$\s])?)\$")
 
@@ -140,6 +140,18 @@ def code(source: str, language: str = "python", *, title: str = "", classes: str
     return f'<div class="{names}">{heading}<pre><span></span><code>{drawn}</code></pre></div>'
 
 
+def in_unit(number: object, unit: str | None) -> str:
+    """A number and its unit, as HTML; a per cent sign stands at its number, as everywhere on the site.
+
+    Example:
+        >>> in_unit(46.2, "% of the peak"), in_unit(3, "GB"), in_unit("a < b", None)
+        ('46.2% of the peak', '3 GB', 'a &lt; b')
+    """
+    if not unit:
+        return escape(str(number))
+    return escape(f"{number}{unit}" if unit.startswith("%") else f"{number} {unit}")
+
+
 def tolerance(check: Check) -> str:
     """How closely a check holds, in words.
 
@@ -237,11 +249,10 @@ def _wrong(check: Check, control: Mistake) -> str:
 
 def _fact(fact: Fact, anchor: str) -> str:
     how = "chosen" if fact.given else "computed"
-    unit = f" {escape(fact.unit)}" if fact.unit else ""
     value = f"{fact.value:,}" if type(fact.value) is int else str(fact.value)
     return (
         f'<div class="ac-registered" id="{anchor}"><p><code>{escape(fact.name)}</code> = '
-        f"{escape(value)}{unit}, {how} at line {fact.line}</p></div>"
+        f"{in_unit(value, fact.unit)}, {how} at line {fact.line}</p></div>"
     )
 
 

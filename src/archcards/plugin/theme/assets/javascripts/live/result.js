@@ -27,7 +27,7 @@ export function counted(model, view, formats) {
   return found;
 }
 
-const words = (kind) => kind.replaceAll("_", " ");
+const words = (kind) => kind.replaceAll("_", " ").replace("keys values", "keys and values");
 
 function working(term, view) {
   const number = grouped(scalars(term, view));
