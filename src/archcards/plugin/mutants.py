@@ -49,7 +49,7 @@ def mutants_index(root: Path, link: Callable[[str], tuple[str, str] | None]) -> 
         + _table("Rooms", ("Room", *SCORES), rooms)
         + '<details class="ac-evidence" data-search-exclude><summary>By module and by chapter, and what survives</summary>'
         + _table("Modules", ("Module", *SCORES, "Code"), modules)
-        + _table("Chapters: mutants of the mechanisms and the ledger that their blocks execute and that were tried on them, noticed by their own checks",
+        + _table("Chapters: mutants of the mechanisms and the ledger that were tried on them, noticed by their own checks",
                  ("Chapter", "Noticed"), chapters)
         + _listed("Not noticed", {name: "" for name in found["survivors"]})
         + _listed("Set aside, because they change nothing", aside)
