@@ -88,7 +88,7 @@ def test_a_search_hit_opens_its_fold(page, address, loaded):
     expect(page.locator(f"#{ENTRY} ~ table").first).to_be_visible()
 
 
-@pytest.mark.parametrize("place", [CONVENTIONS, "symptoms/"])
+@pytest.mark.parametrize("place", [CONVENTIONS, "symptoms/", "api/controls/"])
 def test_sentences_in_a_table_are_stacked_on_a_narrow_screen(page, address, place):
     for width, stacked in ((320, True), (1280, False)):
         page.set_viewport_size({"width": width, "height": 800})

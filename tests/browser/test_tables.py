@@ -52,6 +52,16 @@ def test_an_edge_that_cuts_is_shaded_until_it_is_reached(new_page, address, plac
     assert not wrong
 
 
+def test_an_edge_that_cuts_a_few_pixels_is_shaded(page, address):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{address}models/compare/")
+    region = page.locator(".ac-table").first
+    region.evaluate("e => (e.firstElementChild.style.minWidth = `${e.clientWidth + 6}px`)")
+    assert region.evaluate("e => e.scrollWidth - e.clientWidth") == 6
+    region.evaluate("e => [...e.children].forEach(child => (child.style.opacity = 0))")
+    assert edge(page, region) > 0.04
+
+
 def test_a_table_that_fits_is_not_shaded(page, address):
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(f"{address}models/compare/")
