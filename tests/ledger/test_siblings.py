@@ -668,6 +668,20 @@ def test_shared_experts_that_are_null_are_none(model_type):
     assert read_config(config | {"n_shared_experts": None}) == read_config(config | {"n_shared_experts": 0})
 
 
+def test_the_width_of_mamba_heads_may_be_left_to_the_reader():
+    config = small("bamba")
+    assert config["mamba_d_head"] * config["mamba_n_heads"] == config["mamba_expand"] * config["hidden_size"]
+    assert read_config(config | {"mamba_d_head": "auto"}) == read_config(config)
+    with pytest.raises(UnsupportedConfig, match="^mamba_d_head: expected "):
+        read_config(config | {"mamba_d_head": config["mamba_d_head"] + 1})
+
+
+def test_the_first_layer_of_kimi_linear_has_no_experts():
+    config = {name: value for name, value in small("kimi_linear").items() if name not in ("first_k_dense_replace", "mlp_layer_types")}
+    dense = [not any(isinstance(part, Experts) for part in layer.feed_forwards) for layer in read_config(config).layers]
+    assert dense == [True] + [False] * (len(dense) - 1) and len(dense) > 2
+
+
 def test_exaone_reads_a_window_in_three_layers_of_four():
     config = {name: value for name, value in small("exaone_moe").items() if name not in ("layer_types", "sliding_window_pattern")}
     # Layers 3 and 7 of nine read everything: eight times four heads of 96 / 8.
