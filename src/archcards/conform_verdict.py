@@ -65,7 +65,7 @@ def _compared(published, bind, adapter, follows) -> Report:
         raise ConformError(
             f"no case of {published.mechanism} can be run: {skipped[0][1]} (case {skipped[0][0]!r})"
         )
-    _refuse_what_never_ran(published, trials, skipped)
+    _refuse_what_never_ran(published, trials)
     agreed = ways[0]
     for way in ways[1:]:
         again = [trial.against(way) for trial in trials]
@@ -85,6 +85,7 @@ def _compared(published, bind, adapter, follows) -> Report:
         tried=(0, 0),
     )
     if report.matches:
+        _refuse_what_tells_nothing(published, trials, skipped)
         found = [(trial.case, trial.found) for trial in trials]
         slopes, reason = compared(published, found, bound, adapter.dtype, agreed if follows else None)
         return replace(report, gradients=slopes, without_gradients=reason)
@@ -269,16 +270,24 @@ def _diagnosed(report, published, trials, follows):
     return replace(report, diagnosis=diagnosis, nearest=nearest, tried=tried)
 
 
-def _refuse_what_never_ran(published, trials, skipped):
-    """A function that has no ordinary case, or raises in all of them, has not been compared at all."""
-    ordinary = [trial for trial in trials if not trial.case.degenerate]
-    if not ordinary:
-        names = {case.name for case in published.cases if not case.degenerate}
-        name, reason = next((name, reason) for name, reason in skipped if name in names)
-        raise ConformError(f"no ordinary case of {published.mechanism} can be run: {reason} (case {name!r})")
+def _refuse_what_never_ran(published, trials):
+    """A function that raises in the ordinary cases has not been compared at all."""
+    ordinary = [trial for trial in trials if not trial.case.degenerate] or trials
     if all(trial.failed for trial in ordinary):
         trial = ordinary[0]
         raise ConformError(f"the function {trial.failed} (case {trial.case.name!r})")
+
+
+def _refuse_what_tells_nothing(published, trials, skipped):
+    """Cases at the edge, such as zeros alone, in which every known mistake gives the same, show nothing."""
+    if all(trial.case.degenerate for trial in trials):
+        known = _controls(published).values()
+        if all(trial.agrees(control) for trial in trials for control in known):
+            ordinary = {case.name for case in published.cases if not case.degenerate}
+            name, reason = next((name, reason) for name, reason in skipped if name in ordinary)
+            raise ConformError(
+                f"no case in which {published.mechanism} could be wrong can be run: {reason} (case {name!r})"
+            )
 
 
 def _refuse_wrong_shapes(report):

@@ -629,3 +629,13 @@ def test_what_a_function_does_to_its_arguments_is_seen_by_nobody_else():
         assert conform("merge", merged_and_emptied)
         assert not conform("rotate", rotated_at_rest)
         assert conform("rotate", rotate)
+
+
+def test_cases_in_which_nothing_could_be_wrong_are_no_match():
+    def of_nothing(x, weight=None, eps=1e-5):
+        if x.any():
+            raise NotImplementedError("not yet")
+        return 0 * x
+
+    with pytest.raises(ConformError, match=r"^no case in which rms_norm could be wrong can be run: not yet \(case '"):
+        conform("rms_norm", of_nothing)

@@ -115,11 +115,6 @@ def sleeps_beside(*given):
     open("beside", "w").write(str(beside.pid))
     clings()
 
-def only_where_nothing_is(state, key, value, beta):
-    if state.size > 1:
-        raise NotImplementedError("not yet")
-    return write(state, key, value, beta)
-
 def back_and_gone(*given, **named): os._exit(0)
 
 class Unspeakable(Exception):
@@ -213,12 +208,6 @@ def test_answers_that_others_write_are_none_of_ours(run):
     status, out, err = run("hostile:forges")
     assert (status, out) == (2, "") and "hostile:forges must leave our pipe alone, got {" in err
     assert run("hostile:rewords")[0] == 1
-
-
-def test_a_function_that_has_no_ordinary_case_is_not_compared(run):
-    status, out, err = run("hostile:only_where_nothing_is")
-    assert (status, out) == (2, "")
-    assert "no ordinary case of delta_write can be run: not yet (case '" in err
 
 
 def test_garbage_on_standard_output_is_no_report(run):
