@@ -17,7 +17,7 @@ from archcards.conform_child import arrays
 from archcards.conform_process import ReaderProcess
 
 HOSTILE = """
-import ctypes, json, os, signal, subprocess, sys, threading, time
+import base64, ctypes, json, os, signal, subprocess, sys, threading, time
 import numpy as np
 
 def write(state, key, value, beta):
@@ -97,14 +97,30 @@ def speaks_for_us(state, key, value, beta):
             pass
     return write(state, key, value, beta)
 
-def forges(state, key, value, beta):
+CALLS = []
+
+def answers_another_question(state, key, value, beta):
+    right = np.ascontiguousarray(write(state, key, value, beta))
+    CALLS.append(right)
+    if len(CALLS) < 5:
+        return right
+    # In the last case, when no later question would find the answers one step out.
+    packed = ["<f8", right.shape, base64.b64encode(right.tobytes()).decode()]
+    return forged({"number": 1, "arrays": {"state": packed}}, state)
+
+def answers_with_a_word(state, key, value, beta):
+    CALLS.append(state)
+    # The first two questions are of the function, and then there are two of each case.
+    number = 2 + 2 * len(CALLS)
+    return forged({"number": number, "value": None}, state) if len(CALLS) == 5 else write(state, key, value, beta)
+
+def forged(answer, state):
     for pipe in range(3, 20):
-        for number in range(20):
-            try:
-                os.write(pipe, f'{{"number": {number}, "value": null}}\\n'.encode())
-            except OSError:
-                pass
-    return write(state, key, value, beta)
+        try:
+            os.write(pipe, (json.dumps(answer) + "\\n").encode())
+        except OSError:
+            pass
+    return 0 * state
 
 def rewords(state, key, value, beta):
     json.dumps = lambda *_, **__: '{"value": null}'
@@ -205,8 +221,11 @@ def test_a_daemon_does_not_hide_that_its_parent_died(run):
 
 @posix
 def test_answers_that_others_write_are_none_of_ours(run):
-    status, out, err = run("hostile:forges")
-    assert (status, out) == (2, "") and "hostile:forges must leave our pipe alone, got {" in err
+    assert len(cases.of("delta_write").cases) == 5
+    for function, number in (("answers_another_question", 1), ("answers_with_a_word", 12)):
+        status, out, err = run(f"hostile:{function}")
+        assert (status, out) == (2, "")
+        assert f'hostile:{function} must leave our pipe alone, got {{"number": {number}, ' in err
     assert run("hostile:rewords")[0] == 1
 
 
