@@ -45,7 +45,9 @@ mutants: site
 
 browser: site
 	@tools/install.sh requirements-test.txt requirements-browser.txt
-	@$(PY) -m pytest -n auto --dist worksteal $(BROWSER)
+	@$(PY) -m pytest -n auto --dist worksteal $(BROWSER) || { \
+	    echo 'what failed beside other pages is read once more, alone, and has to pass'; \
+	    $(PY) -m pytest --last-failed --last-failed-no-failures none $(BROWSER); }
 
 oracles:
 	@tools/oracles.sh

@@ -117,3 +117,9 @@ def new_examined(new_page):
         return page, wrong
 
     return make
+
+
+@pytest.fixture(scope="session")
+def drawn():
+    """Waits until a page has been drawn, and its scripts have heard in that frame how wide everything is."""
+    return lambda page: page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")

@@ -2,6 +2,7 @@
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 CHAPTER = "attention/chunked-prefill/"
 PIECES = ".ac-check, .ac-registered, .ac-derivation, .ac-switch, .ac-figure, .ac-table"
@@ -9,23 +10,24 @@ STOPS = """() => [...document.querySelectorAll("article :is(a, button, summary, 
   .filter(e => e.checkVisibility()).length"""
 
 
-def read(page, address):
+def read(page, address, drawn):
     """Opens the chapter; its scripts have run."""
     page.goto(address + CHAPTER, wait_until="networkidle")
     page.wait_for_load_state("load")
+    drawn(page)
 
 
 @pytest.fixture
-def chapter(page, address):
-    read(page, address)
+def chapter(page, address, drawn):
+    read(page, address, drawn)
     return page
 
 
 @pytest.fixture
-def copying(new_page, address):
+def copying(new_page, address, drawn):
     """A chapter that may copy."""
     page, wrong = new_page(permissions=["clipboard-read", "clipboard-write"])
-    read(page, address)
+    read(page, address, drawn)
     yield page
     page.context.close()
     assert not wrong
@@ -68,8 +70,8 @@ def test_an_unfolded_check_is_cited_by_keyboard(copying):
         assert what == "address" or claim in copied and "commit" in copied
         assert "{" not in copied or what == "BibTeX"
     copying.keyboard.press("Escape")
-    assert dialog.count() == 0
-    assert check.locator(".ac-cite").evaluate("e => e === document.activeElement")
+    expect(dialog).to_have_count(0)
+    expect(check.locator(".ac-cite")).to_be_focused()
 
 
 def test_a_report_carries_what_it_is_about(copying):
@@ -89,9 +91,11 @@ def test_a_report_carries_what_it_is_about(copying):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_the_dialog_and_the_view(new_page, address, scheme):
-    page, wrong = new_page(color_scheme=scheme, bypass_csp=True, viewport={"width": 390, "height": 800})
-    read(page, address)
+def test_axe_finds_nothing_in_the_dialog_and_the_view(new_page, address, drawn, scheme):
+    page, wrong = new_page(
+        color_scheme=scheme, bypass_csp=True, viewport={"width": 390, "height": 800}, reduced_motion="reduce"
+    )
+    read(page, address, drawn)
     page.keyboard.press("e")
     page.locator(".ac-cite").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

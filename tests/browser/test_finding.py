@@ -112,6 +112,7 @@ def test_previous_and_next_go_through_the_book(page, address):
 
 def test_going_back_and_forth_keeps_formulas_and_widgets_alive(page, address):
     page.goto(f"{address}attention/heads-and-cache/")
+    page.evaluate("document.fonts.ready")
     formula = page.locator("math").first.bounding_box()
     page.get_by_role("link", name="Live ledger").first.click()
     page.get_by_label("Model", exact=True).select_option("openai-community/gpt2")
@@ -122,6 +123,7 @@ def test_going_back_and_forth_keeps_formulas_and_widgets_alive(page, address):
     for _ in range(2):
         page.go_back()
     page.wait_for_url("**/heads-and-cache/")
+    page.evaluate("document.fonts.ready")
     assert page.locator("math").first.bounding_box() == formula
     page.go_forward()
     page.get_by_label("Model", exact=True).select_option("google/gemma-2b")

@@ -88,13 +88,14 @@ def test_keys_choose_models_and_context(growth):
     expect(context).to_have_attribute("aria-valuetext", f"{round(2**13.25):,} tokens")
 
 
-def test_it_fits(growth):
+def test_it_fits(growth, drawn):
     page = growth.page
     for width in (320, 900):
         page.set_viewport_size({"width": width, "height": 800})
         for box in growth.get_by_role("checkbox").all():
             box.check()
         expect(growth.locator("svg")).to_be_visible()
+        drawn(page)
         assert growth.locator("svg").bounding_box()["width"] <= width
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 

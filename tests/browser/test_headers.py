@@ -91,6 +91,7 @@ def test_links_and_the_search_are_as_they_were(quiet, hosted):
     quiet.get_by_role("link", name="Causal visibility and the prefix read").first.click()
     expect(quiet.locator("h1")).to_contain_text("Causal visibility")
     quiet.keyboard.press("/")
+    expect(quiet.get_by_role("textbox", name="Search")).to_be_focused()
     quiet.keyboard.type("kv cache size")
     expect(quiet.locator(".md-search-result__link").first).to_be_visible()
 

@@ -246,7 +246,7 @@ def test_the_keyboard_and_the_eye_come_to_the_new_page(page, address):
     page.keyboard.press("Enter")
     arrive(page, SECOND)
     expect(page.locator(".md-content h1")).to_be_focused()
-    assert page.evaluate("scrollY") == 0
+    until(page, "scrollY === 0")
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('.md-content').contains(document.activeElement)")
     assert page.locator(".md-content h1[tabindex]").count() == 0
@@ -260,6 +260,7 @@ def test_the_keyboard_and_the_eye_come_to_the_new_page(page, address):
     skip = page.get_by_role("link", name="Skip to content")
     skip.focus()
     page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#."))
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('.md-content').contains(document.activeElement)")
     assert not loaded(page)
@@ -268,6 +269,7 @@ def test_the_keyboard_and_the_eye_come_to_the_new_page(page, address):
 def test_a_search_leads_to_its_section_and_marks_the_words(page, address):
     begin(page, address, FIRST)
     page.keyboard.press("/")
+    expect(page.get_by_role("textbox", name="Search")).to_be_focused()
     page.keyboard.type("MLA absorb")
     result = page.locator(".md-search-result__link[href*='#the-derivation']").first
     result.wait_for()

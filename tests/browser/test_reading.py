@@ -120,6 +120,7 @@ UNDER = """(target) => {
 
 @pytest.mark.parametrize("width", [390, 768, 1280])
 def test_what_lies_over_the_text_does_not_meet_and_can_be_scrolled_clear(page, address, width):
+    page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{address}attention/chunked-prefill/")
     page.locator(".ac-sources input").check()

@@ -27,7 +27,6 @@ def edge(page, region):
     box = region.bounding_box()
     middle = {"x": box["x"] + box["width"] - 4, "y": box["y"] + box["height"] / 2, "width": 3, "height": 20}
     shot = imread(io.BytesIO(page.screenshot(clip=middle)))[..., :3]
-    page.evaluate("document.documentElement.scrollTop")
     paper = imread(io.BytesIO(page.screenshot(clip={"x": 1, "y": middle["y"], "width": 3, "height": 20})))[..., :3]
     return abs(shot.mean() - paper.mean())
 

@@ -53,6 +53,7 @@ const open = (item) => {
       type: "button",
       textContent: name,
       onclick: async () => {
+        told.textContent = ""; // What is said twice is heard twice.
         try {
           await navigator.clipboard.writeText(texts[what]);
           told.textContent = "Copied.";
