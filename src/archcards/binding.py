@@ -434,7 +434,7 @@ def _kind(result):
     if inspect.iscoroutine(result):
         result.close()  # or it would complain that nobody awaited it
         return "a coroutine: wrap an async function in one that runs it"
-    return type(result).__name__
+    return f"an array of dtype {result.dtype}" if isinstance(result, np.ndarray) else type(result).__name__
 
 
 def _numbers(name, gradient):

@@ -186,7 +186,7 @@ def _in_time(reason):
         ("hostile:leaves_later", "hostile:leaves_later ended its process with status 0, and must return (case "),
         ("hostile:unspeakable", "the function raises Unspeakable at hostile.py:"),
         ("hostile:huge", "output must have at most 67108864 bytes, got shape (1048576, 1024)"),
-        ("hostile:text", "the function must return arrays of numbers, got ndarray"),
+        ("hostile:text", "the function must return arrays of numbers, got an array of dtype <U3"),
         ("leaving_well:f", "leaving_well cannot be imported: SystemExit at leaving_well.py:2: 0"),
         ("gone:f", "importing gone ended its process with status 0, and must return"),
     ],

@@ -555,6 +555,14 @@ def test_bad_options(refused, arguments):
     refused("ledger", "Meta-Llama-3.1-8B", *arguments)
 
 
+@pytest.mark.parametrize("option", ["--ranks", "--source-length"])
+@pytest.mark.parametrize("given", ["1.5", "2,4", "x", ""])
+def test_one_number_is_asked_for_where_one_is_taken(refused, option, given):
+    name = option.removeprefix("--").replace("-", "_")
+    said = refused("ledger", "gpt2", option, given).replace("source-length", "source_length")
+    assert f"{name}: expected a whole number, came {given!r}" in said
+
+
 def test_needs_nothing_but_the_standard_library():
     """Imports the ledger where no package is installed, as a browser would."""
     code = (

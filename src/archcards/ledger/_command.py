@@ -40,24 +40,25 @@ UNITS = {
 }
 
 
+_DIGITS = re.compile(r"[0-9]{1,40}", re.ASCII)
+
+
 def _numbers(name: str, text: str) -> list[int]:
     """Whole numbers, separated by commas."""
-    parts = text.split(",")
+    parts = [part.strip() for part in text.split(",")]
     if len(parts) > 64:
         raise ValueError(f"{name}: expected at most 64 values, came {len(parts)}")
-    for part in parts:
-        if not re.fullmatch(r"[0-9]{1,40}", part.strip(), re.ASCII):
-            raise ValueError(
-                f"{name}: expected whole numbers separated by commas, came {text[:40]!r}"
-            )
+    if not all(map(_DIGITS.fullmatch, parts)):
+        raise ValueError(
+            f"{name}: expected whole numbers separated by commas, came {text[:40]!r}"
+        )
     return [int(part) for part in parts]
 
 
 def _number(name: str, text: str) -> int:
-    found = _numbers(name, text)
-    if len(found) != 1:
-        raise ValueError(f"{name}: expected one whole number, came {text[:40]!r}")
-    return found[0]
+    if not _DIGITS.fullmatch(text.strip()):
+        raise ValueError(f"{name}: expected a whole number, came {text[:40]!r}")
+    return int(text)
 
 
 def _bytes(text: str) -> int:
