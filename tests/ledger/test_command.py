@@ -499,7 +499,7 @@ def test_missing_files_and_folders(refused, tmp_path):
         ("tie_word_embeddings", "no", "tie_word_embeddings: expected true or false, came 'no'"),
         ("num_experts", 8, "num_experts: expected no such field"),
         ("layer_types", ["full_attention"], "layer_types"),
-        ("architectures", ["LlamaForSequenceClassification"], "architectures"),
+        ("architectures", ["LlamaForRewardModel"], "architectures"),
         ("architectures", [3], "architectures"),
         ("architectures", "Llama", "architectures: expected a list"),
     ],

@@ -58,6 +58,14 @@ def test_a_sequence_is_the_sum_of_its_steps(length, kind, size):
     assert edges.of(reach, length) == sum(edges.per_query(reach, t) for t in range(1, length + 1))
 
 
+@given(st.integers(1, 60), st.integers(0, 70))
+def test_a_reach_to_both_sides(length, size):
+    reach = Reach("around", size)
+    assert edges.of(reach, length) == visible(length, length, 0, lambda q, k: abs(q - k) <= size)
+    assert edges.per_query(reach, length) == min(size + 1, length)
+    assert edges.widest(reach) == len(range(-size, size + 1))
+
+
 def test_published_counts():
     assert edges.causal(4096) == 8_390_656
     assert edges.sliding_window(4096, window=1024) == 3_670_528

@@ -32,6 +32,9 @@ def test_nearly_every_family_is_compared_with_the_library():
         "minimax_m1",
         "dbrx",
         "gemma3n",
+        "Yi",
+        "RefinedWeb",
+        "RefinedWebModel",
     } | set(WRAPPERS)
 
 
@@ -870,6 +873,85 @@ def test_fields_of_another_family_do_not_count():
     assert parameters(read_config(config)) == parameters(bundled("falcon-mamba-7b"))
 
 
+def test_a_reward_model_is_no_body():
+    """Its name ends in Model, too, and its head is one that no field describes."""
+    for name in ("Qwen2ForRewardModel", "Qwen2ForProcessRewardModel", "GPT2DoubleHeadsModel"):
+        with pytest.raises(UnsupportedConfig, match="^architectures: expected a language model"):
+            read_config(bundled_config("Qwen3-8B") | {"architectures": [name]})
+
+
+def test_the_classes_of_a_classifier_stand_outside_the_text_model():
+    config = case_of("qwen2_vl") | {"architectures": ["Qwen2VLForSequenceClassification"]}
+    two, five = (parameters(read_config(config | {"num_labels": n})).text for n in (2, 5))
+    assert five - two == 3 * read_config(config).hidden
+
+
+def test_a_classifier_works_once_a_sequence_or_on_each_token():
+    """768 to 5 classes, on top of BERT-base without its head."""
+    config = bundled_config("bert-base") | {"num_labels": 5}
+    kinds = {}
+    for kind in ("Model", "ForSequenceClassification", "ForTokenClassification"):
+        kinds[kind] = flops(read_config(config | {"architectures": [f"Bert{kind}"]}), 100).per_sequence.total
+    pooler = 2 * 768 * 768
+    assert kinds["ForSequenceClassification"] - kinds["Model"] == 2 * 768 * 5
+    assert kinds["ForTokenClassification"] - kinds["Model"] == 2 * 768 * 5 * 100 - pooler
+
+
+def test_the_encoder_of_t5_alone():
+    """The text encoder of image generators, T5 1.1 XXL: 4 762 310 656 parameters, as published."""
+    config = {
+        "model_type": "t5", "architectures": ["T5EncoderModel"], "d_model": 4096, "d_ff": 10240, "d_kv": 64,
+        "num_heads": 64, "num_layers": 24, "num_decoder_layers": 24, "feed_forward_proj": "gated-gelu",
+        "is_encoder_decoder": True, "tie_word_embeddings": False, "vocab_size": 32128,
+    }  # fmt: skip
+    model = read_config(config)
+    assert parameters(model).total == 4_762_310_656
+    assert cache(model, 100).scalars == 0 and model.encoder is None
+    # Four projections of 4096 by 4096, three matrices of 4096 by 10 240; scores and sums over all pairs.
+    layer = 4 * 4096 * 4096 + 3 * 4096 * 10240
+    assert flops(model, 77).per_sequence == (2 * 24 * 77 * layer, 2 * 24 * 77 * 77 * 2 * 4096)
+
+
+def test_embedding_gemma_reads_half_its_window_to_each_side():
+    config = bundled_config("gemma-3-1b-it") | {
+        "architectures": ["Gemma3TextModel"], "hidden_size": 768, "intermediate_size": 1152, "num_hidden_layers": 24,
+        "num_attention_heads": 3, "num_key_value_heads": 1, "vocab_size": 262144, "sliding_window": 512,
+        "use_bidirectional_attention": True,
+    }  # fmt: skip
+    config.pop("layer_types", None)
+    model = read_config(config)
+    assert parameters(model).total == 302_863_104
+    assert cache(model, 2048).scalars == 0
+    # 20 layers read 256 tokens to each side and the token itself, 4 read all; 3 heads of 256.
+    near = sum(min(i + 256, 999) - max(i - 256, 0) + 1 for i in range(1000))
+    assert flops(model, 1000).per_sequence.attention == 2 * 2 * 3 * 256 * (20 * near + 4 * 1000 * 1000)
+
+
+@pytest.mark.parametrize(
+    "text, total",
+    [({"model_type": "llama"}, 6_738_939_904), ({"model_type": "mistral", "num_key_value_heads": 8}, 7_242_256_384)],
+)
+def test_a_nested_text_model_may_leave_its_sizes_to_the_library(text, total):
+    """LLaVA 1.5 and 1.6 with Mistral: 7 billion parameters, 64 tokens added to the vocabulary."""
+    model = read_config({"model_type": "llava", "text_config": text | {"vocab_size": 32064}})
+    assert parameters(model).total == total
+    assert any("text_config is silent" in note for note in model.notes)
+    with pytest.raises(UnsupportedConfig, match="^hidden_size: "):
+        read_config(text | {"vocab_size": 32064})
+
+
+def test_older_names_of_a_type():
+    """Falcon 40B from before it had its name, and Yi from before it was called Llama."""
+    falcon = {
+        "model_type": "RefinedWeb", "hidden_size": 8192, "n_head": 128, "n_head_kv": 8, "n_layer": 60, "alibi": False,
+        "bias": False, "parallel_attn": True, "vocab_size": 65024,
+    }  # fmt: skip
+    published = next(case for case in PUBLISHED if case["name"] == "Falcon 40B")
+    assert parameters(read_config(falcon)).total == published["total"]
+    config = bundled_config("Llama-2-7b")
+    assert parameters(read_config(config | {"model_type": "Yi"})) == parameters(bundled("Llama-2-7b"))
+
+
 def test_a_body_without_head():
     config = bundled_config("Qwen3-8B") | {"architectures": ["Qwen3Model"]}
     counted = parameters(read_config(config))
@@ -898,7 +980,7 @@ def test_a_body_without_head():
         ("Qwen3-8B", {"is_encoder_decoder": True}, "is_encoder_decoder: expected false"),
         ("Qwen3-8B", {"pruned_heads": {"0": [1]}}, "pruned_heads: expected no such field"),
         ("gemma-4-E2B", {"architectures": ["Gemma4ForSequenceClassification"]}, "architectures"),
-        ("Qwen3.5-27B", {"architectures": ["Qwen3_5ForTokenClassification"]}, "architectures"),
+        ("Qwen3-8B", {"architectures": ["Qwen3ForRewardModel"]}, "architectures: expected a language model"),
         ("vit-base", {"image_size": 10**9}, "image_size: expected a whole number of at least 1"),
         ("DeepSeek-V3.2", {"index_topk_pattern": "FS"}, "index_topk_pattern: expected 61 letters"),
         (
@@ -917,8 +999,8 @@ def test_a_body_without_head():
         ("gemma-4-E2B", {"text_config": {}}, "text_config.hidden_size: expected a whole number"),
         (
             "bert-base",
-            {"architectures": ["BertForQuestionAnswering"]},
-            "architectures: expected BertModel",
+            {"architectures": ["BertForSomethingElse"]},
+            "architectures: expected Bert with one of Model",
         ),
         ("vit-base", {"id2label": None, "num_labels": None}, "id2label: expected the names"),
         (

@@ -68,7 +68,8 @@ class Reach(NamedTuple):
 
     `full`: itself and everything before; `window`: the last `size` positions, its own counted;
     `chunk`: everything before in its own chunk of `size` positions; `top`: at most `size`
-    chosen positions of everything before; `all`: every position, also later ones.
+    chosen positions of everything before; `all`: every position, also later ones; `around`: itself
+    and `size` positions to each side.
     """
 
     kind: str = "full"

@@ -38,12 +38,13 @@ def mixer_words(mixer) -> str:
             "window": f", window {mixer.reach.size}",
             "chunk": f", chunks of {mixer.reach.size}",
             "top": f", {mixer.reach.size} chosen",
+            "around": f", {mixer.reach.size} to each side",
         }
         widths = f"{mixer.key_width}"
         if mixer.value_width != mixer.key_width:
             widths += f"/{mixer.value_width}"
         name = "cross-attention" if mixer.cross else "attention"
-        borrowed = "" if mixer.cached or mixer.reach.kind == "all" else ", borrowed keys and values"
+        borrowed = "" if mixer.cached or mixer.reach.kind in ("all", "around") else ", borrowed keys and values"
         return (
             f"{name} {mixer.heads}/{mixer.kv_heads} x {widths}{reach[mixer.reach.kind]}{borrowed}"
         )

@@ -15,6 +15,7 @@ __all__ = [
     "of",
     "per_query",
     "sliding_window",
+    "widest",
     "with_global",
 ]
 
@@ -180,6 +181,8 @@ def of(reach: Reach, length: int) -> int:
     """Pairs of a whole sequence of `length` under `reach`."""
     if reach.kind == "all":
         return all_pairs(length)
+    if reach.kind == "around":
+        return bidirectional_window(length, radius=reach.size)
     if reach.kind == "full":
         return causal(length)
     if reach.kind == "chunk":
@@ -193,4 +196,11 @@ def per_query(reach: Reach, length: int) -> int:
         return length
     if reach.kind == "chunk":
         return (length - 1) % reach.size + 1 if length else 0
+    if reach.kind == "around":
+        return min(length, reach.size + 1)
     return min(length, reach.size)
+
+
+def widest(reach: Reach) -> int:
+    """Keys that a query reads at most, where the reach has a size."""
+    return 2 * reach.size + 1 if reach.kind == "around" else reach.size

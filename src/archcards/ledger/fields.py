@@ -47,6 +47,10 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return name in self.values
 
+    def asked(self, name: str) -> bool:
+        """Whether a reader asked for the field."""
+        return name in self._seen
+
     def where(self, name: str) -> str:
         """The field's path from the top of the file."""
         if not name.isprintable() or len(name) > 60:

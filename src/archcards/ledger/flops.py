@@ -280,6 +280,6 @@ def torchtitan(architecture: Architecture, context: int, *, exact_pairs: bool = 
             if exact_pairs:
                 charged += 6 * width * edges.of(reach, context)
             else:
-                keys = context if reach.size is None else min(reach.size, context)
+                keys = context if reach.size is None else min(edges.widest(reach), context)
                 charged += 6 * width * keys * context
     return 6 * weights + charged // context

@@ -48,6 +48,8 @@ NEUTRAL = frozenset(
     pretraining_tp slow_but_exact fp32_residual_connection residual_in_fp32 float32_logits
     ep_size tensor_parallel pipeline_parallel gradient_checkpointing use_parallel_residual
     special_tokens_map language languages vocab_file freeze_router
+    sentence_transformers sbert_ce_default_activation_function output_past is_llama_config
+    transformers.js_config
 """.split()
 )
 

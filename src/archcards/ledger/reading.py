@@ -134,7 +134,7 @@ def read_config(config: str | os.PathLike | Mapping[str, object]) -> Architectur
             f"models --families lists them), came {shown(model_type)}"
         )
     architecture = reader(model_type)(fields)
-    if architecture.encoder is None:
+    if architecture.encoder is None and not fields.asked("is_encoder_decoder"):
         fields.only("is_encoder_decoder", False)
     fields.finish()
     return architecture._replace(

@@ -106,8 +106,8 @@ def _traits(model: Model) -> Iterator[str]:
                 case Attention():
                     if mixer.kv_heads < mixer.heads:
                         yield "grouped heads"
-                    if mixer.reach.kind in ("window", "chunk", "top"):
-                        yield {"window": "window", "chunk": "chunks", "top": "chosen entries"}[mixer.reach.kind]
+                    if mixer.reach.kind in ("window", "around", "chunk", "top"):
+                        yield {"chunk": "chunks", "top": "chosen entries"}.get(mixer.reach.kind, "window")
                 case LatentAttention():
                     yield "latent"
                     if mixer.indexer:

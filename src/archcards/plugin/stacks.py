@@ -44,7 +44,7 @@ def _mixer(mixer) -> str:
             if mixer.cross:
                 return "cross"
             reach = mixer.reach.kind
-            return {"window": "local", "chunk": "local", "top": "chosen", "all": "all"}.get(reach, "full")
+            return {"window": "local", "around": "local", "chunk": "local", "top": "chosen", "all": "all"}.get(reach, "full")
         case LatentAttention():
             return "chosen" if mixer.indexer else "latent"
         case CompressedAttention():

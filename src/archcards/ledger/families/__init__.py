@@ -6,6 +6,7 @@ __all__ = ["READERS", "purpose", "reader"]
 
 READERS = {
     "llama": "llama:llama",
+    "Yi": "llama:llama",
     "granite": "llama:granite",
     "mistral": "llama:mistral",
     "phi3": "llama:phi3",
@@ -119,6 +120,8 @@ READERS = {
     "opt": "early:opt",
     "bloom": "early:bloom",
     "falcon": "early:falcon",
+    "RefinedWeb": "early:falcon",
+    "RefinedWebModel": "early:falcon",
     "gpt_neox": "early:gpt_neox",
     "t5": "t5:t5",
     "mt5": "t5:mt5",

@@ -14,11 +14,11 @@ from ..architecture import (
 )
 from ..fields import Fields
 from ._blocks import attention, dense, gated, pre_norms, rms_norm
+from ._heads import architecture_class, classified
 
 __all__ = [
     "FULL",
     "Widths",
-    "architecture_class",
     "assemble",
     "decoder",
     "full",
@@ -199,25 +199,15 @@ def tied_table(fields: Fields, default: bool) -> bool:
     return tied
 
 
-def architecture_class(fields: Fields) -> str | None:
-    """The class named in `architectures`, if one is."""
-    names = fields.items("architectures")
-    if not names:
-        return None
-    if not all(isinstance(name, str) for name in names):
-        raise fields.refuse("architectures", "a list of class names")
-    return names[0]
-
-
 def has_head(fields: Fields) -> bool:
     """Whether a language-model head follows: no for a bare `...Model`; other heads are refused."""
     name = architecture_class(fields)
     if name is None or any(name.endswith(end) for end in LANGUAGE_MODELS):
         return True
-    if name.endswith("Model"):
+    if name.endswith("Model") and "For" not in name and "Heads" not in name:
         fields.note(f"{name} has no output head")
         return False
-    raise fields.refuse("architectures", "a language model (...ForCausalLM or ...Model)")
+    raise fields.refuse("architectures", "a language model (...ForCausalLM or ...Model) or a classifier")
 
 
 def assemble(
@@ -237,7 +227,9 @@ def assemble(
     **parts,
 ) -> Architecture:
     """An architecture of these parts, its model type and notes taken from `fields`."""
-    head = has_head(fields) if head is None else head
+    classifier = classified(fields, table_width or hidden) if head is None else ()
+    if head is None:
+        head = not classifier and has_head(fields)
     shape = (vocabulary, table_width or hidden)
     extra = (Tensor("output bias", (vocabulary,), "vector"),) if head and head_bias else ()
     return Architecture(
@@ -247,7 +239,7 @@ def assemble(
         embeddings=Embeddings(Tensor("token embedding", shape, "table"), positions, others),
         layers=tuple(layers),
         head=Head(Tensor("output embedding", shape) if head else None, tied and head, extra),
-        final=final,
+        final=final + classifier,
         trained_length=fields.maybe(trained_length),
         **parts,
     )

@@ -3,7 +3,8 @@
 from ..architecture import Architecture, Encoder, Layer, Reach, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, layer_norm, plain
-from ._decoder import assemble, tied_table
+from ._decoder import assemble, has_head, tied_table
+from ._heads import read_out
 
 __all__ = ["bart", "mbart"]
 
@@ -54,13 +55,15 @@ def _bart(fields: Fields, last_norm: bool) -> Architecture:
         + layer_norm("cross-attention", hidden)
         + layer_norm("feed-forward", hidden),
     )
+    classifier = read_out(fields, hidden)
     return assemble(
         fields,
         layers=[outside] * count,
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
         tied=tied_table(fields, True),
-        final=last,
+        final=last + classifier,
+        head=not classifier and has_head(fields),
         positions=table,
         others=layer_norm("embedding", hidden),
         encoder=encoder,

@@ -140,7 +140,8 @@ def falcon(fields: Fields) -> Architecture:
     name = fields.first("num_attention_heads", "n_head")
     heads = fields.size(name)
     width = fields.divides(name, heads, hidden, "hidden_size")
-    newer = fields.flag("new_decoder_architecture", False)
+    # Files from before the field name the newer decoder by the type.
+    newer = fields.flag("new_decoder_architecture", fields.values.get("model_type") == "RefinedWeb")
     single = fields.flag("multi_query", True)
     parallel = fields.flag("parallel_attn", True)
     bias = fields.flag("bias", False)

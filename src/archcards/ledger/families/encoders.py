@@ -3,7 +3,14 @@
 from ..architecture import Architecture, Embeddings, Head, Image, Layer, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, layer_norm, layer_norms, linear, plain, vector
-from ._decoder import architecture_class
+from ._heads import (
+    CLASSIFIERS,
+    EACH_TOKEN,
+    architecture_class,
+    classes_of,
+    labels,
+    two_layers,
+)
 from ._towers import ALL, patch_embedding
 
 __all__ = ["bert", "camembert", "deit", "distilbert", "roberta", "vit"]
@@ -40,6 +47,8 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
         "directionality",
     )
     name = architecture_class(fields) or f"{prefix}Model"
+    if not name.startswith(prefix):
+        raise fields.refuse("architectures", f"a class of {prefix}")
     vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings")
     tables = (
         Tensor("position embedding", (length, hidden), "table"),
@@ -50,21 +59,29 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
     transform = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
     # Untied, a checkpoint stores the bias of the head and that of its matrix.
     bias = (vector("output bias", vocabulary),) * (1 if tied else 2)
-    predicts = True
-    if name == f"{prefix}Model":
-        predicts, final, others = False, pooler, ()
+    kind, predicts, final, others = name.removeprefix(prefix), False, (), ()
+    if kind == "Model":
+        final = pooler
         fields.note(f"{name}: with the pooler, without an output head")
-    elif name == f"{prefix}ForMaskedLM":
-        final, others = (), transform + bias
-    elif name == f"{prefix}ForPreTraining":
-        final, others = (
-            pooler,
-            transform + bias + linear("sentence order", hidden, 2, True, per="sequence"),
-        )
+    elif kind == "ForMaskedLM":
+        predicts, others = True, transform + bias
+    elif kind == "ForPreTraining":
+        predicts, final = True, pooler
+        others = transform + bias + linear("sentence order", hidden, 2, True, per="sequence")
+    elif kind == "ForSequenceClassification" and prefix == "Bert":
+        final = pooler + classes_of(fields, name, hidden)
+    elif kind == "ForSequenceClassification":
+        # These have no pooler; their classifier has a layer of its own instead.
+        final = two_layers(fields, name, hidden)
+    elif kind in EACH_TOKEN:
+        final = classes_of(fields, name, hidden, per="token")
+    elif kind == "ForMultipleChoice":
+        final = pooler + linear("classifier", hidden, 1, True, per="sequence")
+    elif kind == "ForNextSentencePrediction":
+        final = pooler + linear("classifier", hidden, 2, True, per="sequence")
     else:
-        raise fields.refuse(
-            "architectures", f"{prefix}Model, {prefix}ForMaskedLM or {prefix}ForPreTraining"
-        )
+        known = ("Model", "ForMaskedLM", "ForPreTraining", *CLASSIFIERS)
+        raise fields.refuse("architectures", f"{prefix} with one of {', '.join(known)}")
     if predicts and tied:
         fields.note("tied: the output head is the token table, counted once")
     return Architecture(
@@ -113,9 +130,15 @@ def distilbert(fields: Fields) -> Architecture:
     fields.only("tie_word_embeddings", True)
     fields.skip("sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_")
     name = architecture_class(fields) or "DistilBertModel"
-    if name not in ("DistilBertModel", "DistilBertForMaskedLM"):
-        raise fields.refuse("architectures", "DistilBertModel or DistilBertForMaskedLM")
-    predicts = name == "DistilBertForMaskedLM"
+    kind = name.removeprefix("DistilBert")
+    known = ("Model", "ForMaskedLM", *CLASSIFIERS)
+    if name == kind or kind not in known:
+        raise fields.refuse("architectures", f"DistilBert with one of {', '.join(known)}")
+    predicts, final = kind == "ForMaskedLM", ()
+    if kind == "ForSequenceClassification":
+        final = two_layers(fields, name, hidden)
+    elif kind in EACH_TOKEN:
+        final = classes_of(fields, name, hidden, per="token")
     others = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
     layer = Layer(
         (attention(hidden, heads, heads, width, bias=True, reach=ALL, cached=False),),
@@ -137,6 +160,7 @@ def distilbert(fields: Fields) -> Architecture:
             predicts,
             (*others, vector("output bias", vocabulary)) if predicts else (),
         ),
+        final=final,
         decodes=False,
         trained_length=length,
     )
@@ -147,18 +171,6 @@ def _pair(fields: Fields, name: str, default: int) -> tuple[int, int]:
         height, width = fields.sizes(name, 2, least=1, most=LONGEST_SIDE)
         return height, width
     return (fields.size(name, default, most=LONGEST_SIDE),) * 2
-
-
-def _labels(fields: Fields) -> int | None:
-    names = fields.raw("id2label")
-    number = fields.maybe("num_labels")
-    if names is not None:
-        if not isinstance(names, dict) or not names:
-            raise fields.refuse("id2label", "an object with a name for each class")
-        if number is not None and number != len(names):
-            raise fields.refuse("num_labels", f"{len(names)}, as many as id2label names")
-        return len(names)
-    return number
 
 
 def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
@@ -182,16 +194,16 @@ def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
         (dense(plain(hidden, fields.size("intermediate_size"))),),
         layer_norm("attention", hidden) + layer_norm("feed-forward", hidden),
     )
-    labels, name = _labels(fields), architecture_class(fields)
+    classes, name = labels(fields), architecture_class(fields)
     fields.skip("encoder_stride", "pooler_act")
     pooled = fields.size("pooler_output_size", hidden)
     final = layer_norm("final", hidden)
-    if name in (None, f"{prefix}ForImageClassification") and labels:
-        final += linear("classifier", hidden, labels, True, per="sequence")
-        fields.note(f"with the classifier of {labels} classes; image of {height} by {across}")
-    elif name == f"{prefix}ForImageClassificationWithTeacher" and labels and extra == 2:
-        final += linear("classifier", hidden, labels, True, per="sequence")
-        final += linear("distillation classifier", hidden, labels, True, per="sequence")
+    if name in (None, f"{prefix}ForImageClassification") and classes:
+        final += linear("classifier", hidden, classes, True, per="sequence")
+        fields.note(f"with the classifier of {classes} classes; image of {height} by {across}")
+    elif name == f"{prefix}ForImageClassificationWithTeacher" and classes and extra == 2:
+        final += linear("classifier", hidden, classes, True, per="sequence")
+        final += linear("distillation classifier", hidden, classes, True, per="sequence")
     elif name == f"{prefix}Model":
         final += linear("pooler", hidden, pooled, True, per="sequence")
         fields.note(f"{name}: with the pooler, without a classifier")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ..architecture import Architecture, Layer, Tensor
+from ..architecture import Architecture, Layer, Reach, Tensor
 from ..fields import Fields
 from ._blocks import (
     attention,
@@ -59,22 +59,28 @@ def gemma3_text(fields: Fields, **parts) -> Architecture:
         if name not in fields:
             fields.note(f"{fields.where(name)} absent: the family's default, {value}")
     widths = head_widths(fields, hidden, default=256, heads_default=8, kv_default=4)
-    fields.only("use_bidirectional_attention", False)
+    both_ways = fields.flag("use_bidirectional_attention", False)
     fields.skip("cache_implementation")
     every = fields.first("sliding_window_pattern", "_sliding_window_pattern")
     reach = windows(4096, pattern(fields, every, 6))
     network = dense(gated(hidden, fields.size("intermediate_size")))
     bias, extra = fields.flag("attention_bias", False), head_norms(widths.width)
+    seen = reach(fields, count)
+    if both_ways:
+        # Half the window lies to each side; nothing is decoded, so nothing is cached.
+        seen = [Reach("around", one.size // 2) if one.size else Reach("all") for one in seen]
+        parts |= {"decodes": False}
+        fields.note("use_bidirectional_attention: an encoder, each window half to each side")
     sizes = (hidden, widths.heads, widths.kv_heads, widths.width)
     return assemble(
         fields,
         layers=[
             Layer(
-                (attention(*sizes, bias=bias, extra=extra, reach=one),),
+                (attention(*sizes, bias=bias, extra=extra, reach=one, cached=not both_ways),),
                 (network,),
                 sandwich_norms(hidden),
             )
-            for one in reach(fields, count)
+            for one in seen
         ],
         hidden=hidden,
         vocabulary=fields.size("vocab_size", 262208),

@@ -1,9 +1,19 @@
 """T5, its successors, and Switch Transformers: an encoder and a decoder that reads it."""
 
-from ..architecture import Architecture, Encoder, FeedForward, Layer, Reach, Tensor
+from ..architecture import (
+    Architecture,
+    Embeddings,
+    Encoder,
+    FeedForward,
+    Head,
+    Layer,
+    Reach,
+    Tensor,
+)
 from ..fields import Fields
 from ._blocks import attention, dense, experts, gated, plain, rms_norm
-from ._decoder import assemble
+from ._decoder import assemble, has_head
+from ._heads import architecture_class, read_out
 
 __all__ = ["mt5", "switch", "t5", "umt5"]
 
@@ -35,6 +45,20 @@ def _stacks(
         )
         for number, part in enumerate(feed_forwards[0])
     ]
+    vocabulary, name = fields.size("vocab_size"), architecture_class(fields) or ""
+    if name.endswith("EncoderModel"):
+        fields.note(f"{name}: the encoder alone, whatever is told of a decoder")
+        fields.skip("num_decoder_layers")
+        return Architecture(
+            model_type=str(fields.values.get("model_type")),
+            vocabulary=vocabulary,
+            hidden=hidden,
+            embeddings=Embeddings(Tensor("token embedding", (vocabulary, hidden), "table")),
+            layers=tuple(inside),
+            head=Head(),
+            final=rms_norm("final", hidden),
+            decodes=False,
+        )
     outside = [
         Layer(
             (
@@ -55,13 +79,15 @@ def _stacks(
         "the decoder's cache: its own keys and values per token, and the encoder's keys "
         "and values once per source token"
     )
+    classifier = read_out(fields, hidden)
     return assemble(
         fields,
         layers=outside,
         hidden=hidden,
-        vocabulary=fields.size("vocab_size"),
+        vocabulary=vocabulary,
         tied=tied,
-        final=rms_norm("final", hidden),
+        final=rms_norm("final", hidden) + classifier,
+        head=not classifier and has_head(fields),
         encoder=Encoder(tuple(inside), rms_norm("final", hidden)),
     )
 

@@ -1,7 +1,8 @@
 """Text models of families read elsewhere, with a vision tower in front."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from ..architecture import Architecture, Tower
 from ..fields import Fields
@@ -27,10 +28,12 @@ def _joined(
     tower: Callable[[Fields, int], Tower] | None,
     *,
     outer_tie: bool = True,
+    silent: Mapping[str, int] = MappingProxyType({}),
 ) -> Architecture:
     """The text model of `text_config` (or of this very object, as older files have it) and a tower.
 
-    `outer_tie`: whether `tie_word_embeddings` counts here rather than inside.
+    `outer_tie`: whether `tie_word_embeddings` counts here rather than inside;
+    `silent` are sizes that the text model leaves out.
     """
     text = fields.nested("text_config")
     vision = fields.nested("vision_config")
@@ -43,8 +46,10 @@ def _joined(
         fields.note("the file describes no vision tower: text weights only")
     if text is not None:
         text.text("model_type", text_types[0], text_types)
-        values = dict(text.values)
-        values["architectures"] = fields.raw("architectures")
+        values = {**silent, **text.values}
+        # The class, and the classes of a classifier, stand outside.
+        for name in ("architectures", "id2label", "num_labels"):
+            values[name] = fields.raw(name)
         given = fields.raw("tie_word_embeddings")
         if given is not None:
             if not outer_tie and given != text.values.get("tie_word_embeddings", False):
@@ -94,6 +99,21 @@ SAME = {"glm4v_text": "glm4", "glm4v_moe_text": "glm4_moe"}
 """Text models that are another family's under a name of their own."""
 
 
+SILENT = {
+    "llama": {"intermediate_size": 11008},
+    "mistral": {"intermediate_size": 14336},
+}
+"""What the library means where a nested text model of 7 billion parameters leaves its sizes out."""
+
+SIZES = {
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 32000,
+}
+"""The same for both."""
+
+
 def text_only(fields: Fields) -> Architecture:
     """A text model of a family read here behind towers that are not counted."""
     from . import READERS, reader
@@ -105,12 +125,19 @@ def text_only(fields: Fields) -> Architecture:
     kind = SAME.get(named, named)
     if kind not in READERS or READERS[kind].startswith("vision_language"):
         raise text.refuse("model_type", "a text model that the ledger reads")
+    meant = {**SIZES, **SILENT[kind]} if kind in SILENT else {}
+    silent = {name: value for name, value in meant.items() if name not in text}
+    if silent:
+        fields.note(
+            "text_config is silent, and the library's defaults for "
+            f"{kind} are meant: {', '.join(f'{name} {value}' for name, value in silent.items())}"
+        )
     # Nothing here but the tie reaches the text model.
     fields.skip(*fields.values)
     fields.nested("vision_config")
     fields.nested("audio_config")
     fields.note("towers and their projectors are not counted: text weights only")
-    return _joined(fields, reader(kind), (named,), None)
+    return _joined(fields, reader(kind), (named,), None, silent=silent)
 
 
 def mistral3(fields: Fields) -> Architecture:

@@ -107,6 +107,10 @@ function pairs(read, length, source) {
       return triangle(length);
     case "all":
       return length * length;
+    case "around": {
+      const radius = min(size, length - 1n);
+      return length * (2n * radius + 1n) - radius * (radius + 1n);
+    }
     case "window":
     case "top": {
       const window = min(size, length);
@@ -133,6 +137,8 @@ function ofLast(read, length, source) {
     case "window":
     case "top":
       return min(size, length);
+    case "around":
+      return min(size + 1n, length);
     case "chunk":
       return length ? ((length - 1n) % size) + 1n : 0n;
     case "source":
