@@ -1,4 +1,4 @@
-"""Encoders without a decoder: BERT and RoBERTa, ViT and DeiT."""
+"""Encoders without a decoder: BERT, RoBERTa, DistilBERT and MPNet, ViT and DeiT."""
 
 from ..architecture import Architecture, Embeddings, Head, Image, Layer, Tensor
 from ..fields import Fields
@@ -13,7 +13,7 @@ from ._heads import (
 )
 from ._towers import ALL, patch_embedding
 
-__all__ = ["bert", "camembert", "deit", "distilbert", "roberta", "vit"]
+__all__ = ["bert", "camembert", "deit", "distilbert", "mpnet", "roberta", "vit"]
 
 
 LONGEST_SIDE = 100_000
@@ -159,6 +159,52 @@ def distilbert(fields: Fields) -> Architecture:
             Tensor("output embedding", (vocabulary, hidden)) if predicts else None,
             predicts,
             (*others, vector("output bias", vocabulary)) if predicts else (),
+        ),
+        final=final,
+        decodes=False,
+        trained_length=length,
+    )
+
+
+def mpnet(fields: Fields) -> Architecture:
+    """MPNet: BERT's layers without segments; one table of relative positions for all of them."""
+    hidden, vocabulary = fields.size("hidden_size"), fields.size("vocab_size")
+    length = fields.size("max_position_embeddings", 512)
+    fields.only("tie_word_embeddings", True)
+    buckets = fields.size("relative_attention_num_buckets", 32)
+    heads = fields.size("num_attention_heads")
+    name = architecture_class(fields) or "MPNetModel"
+    kind = name.removeprefix("MPNet")
+    known = ("Model", "ForMaskedLM", *CLASSIFIERS)
+    if name == kind or kind not in known:
+        raise fields.refuse("architectures", f"MPNet with one of {', '.join(known)}")
+    predicts, final, others = kind == "ForMaskedLM", (), ()
+    if kind == "Model":
+        final = linear("pooler", hidden, hidden, True, per="sequence")
+        fields.note(f"{name}: with the pooler, without an output head")
+    elif predicts:
+        others = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
+        others += (vector("output bias", vocabulary),)
+        fields.note("tied: the output head is the token table, counted once")
+    elif kind == "ForSequenceClassification":
+        final = two_layers(fields, name, hidden)
+    else:
+        final = classes_of(fields, name, hidden, per="token")
+    return Architecture(
+        model_type=str(fields.values.get("model_type")),
+        vocabulary=vocabulary,
+        hidden=hidden,
+        embeddings=Embeddings(
+            Tensor("token embedding", (vocabulary, hidden), "table"),
+            (
+                Tensor("position embedding", (length, hidden), "table"),
+                Tensor("relative positions", (buckets, heads), "table"),
+            ),
+            layer_norm("embedding", hidden),
+        ),
+        layers=_post_norm_layers(fields, hidden),
+        head=Head(
+            Tensor("output embedding", (vocabulary, hidden)) if predicts else None, predicts, others
         ),
         final=final,
         decodes=False,

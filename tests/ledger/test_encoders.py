@@ -1,0 +1,63 @@
+"""Encoders whose tables, layers or windows are unlike BERT's: totals as published, work by hand."""
+
+import pytest
+
+from archcards.ledger import bundled, cache, flops, parameters, read_config
+
+BASE = {
+    "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+}  # fmt: skip
+ELECTRA = BASE | {"model_type": "electra", "embedding_size": 768, "vocab_size": 30522}
+ALBERT = BASE | {"model_type": "albert", "embedding_size": 128, "vocab_size": 30000, "architectures": ["AlbertModel"]}
+MPNET = BASE | {"model_type": "mpnet", "max_position_embeddings": 514, "vocab_size": 30527}
+MODERN = BASE | {
+    "model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "vocab_size": 50368, "num_hidden_layers": 22,
+    "intermediate_size": 1152, "max_position_embeddings": 8192, "global_attn_every_n_layers": 3, "local_attention": 128,
+    "tie_word_embeddings": True, "position_embedding_type": "absolute", "reference_compile": False,
+    "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "norm_bias": False, "decoder_bias": True,
+    "sparse_prediction": False, "classifier_pooling": "mean",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "total"),
+    [(MPNET, 109_486_464), (ALBERT, 11_683_584), (MODERN, 149_655_232)],
+    ids=["all-mpnet-base-v2", "ALBERT base v2", "ModernBERT base"],
+)
+def test_published_totals(config, total):
+    assert parameters(read_config(config)).total == total
+
+
+def test_electra_base_is_bert_base_without_its_pooler():
+    pooler = 768 * 768 + 768
+    body = parameters(read_config(ELECTRA)).total
+    assert body == parameters(bundled("bert-base")).total - pooler
+    discriminator = read_config(ELECTRA | {"architectures": ["ElectraForPreTraining"]})
+    assert parameters(discriminator).total == body + pooler + 769
+    small = read_config(ELECTRA | {"embedding_size": 128})
+    # Three narrower tables with their norm, and a projection with its bias.
+    tables = 30522 + 512 + 2 + 2
+    assert parameters(small).total == body - tables * (768 - 128) + 128 * 768 + 768
+
+
+def test_albert_stores_a_layer_once_and_works_through_it_each_time():
+    model = read_config(ALBERT)
+    layer = 4 * 768 * 768 + 2 * 768 * 3072
+    assert flops(model, 100).per_sequence.matmul == 2 * (100 * (12 * layer + 128 * 768) + 768 * 768)
+    deep = read_config(ALBERT | {"num_hidden_layers": 24})
+    assert parameters(deep).total == parameters(model).total
+
+
+def test_modernbert_reads_64_tokens_to_each_side_in_14_of_22_layers():
+    length = 1000
+    near = sum(min(i + 64, length - 1) - max(i - 64, 0) + 1 for i in range(length))
+    worked = flops(read_config(MODERN), length).per_sequence
+    assert worked.attention == 2 * 2 * 768 * (8 * length * length + 14 * near)
+    layer = 4 * 768 * 768 + 3 * 768 * 1152
+    assert worked.matmul == 2 * length * (22 * layer + 768 * 768 + 768 * 50368)
+
+
+@pytest.mark.parametrize("config", [ELECTRA, ALBERT, MPNET, MODERN], ids=lambda config: config["model_type"])
+def test_encoders_keep_nothing(config):
+    assert cache(read_config(config), 512, 3).bytes == 0
