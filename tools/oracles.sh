@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares the mechanisms with implementations from other packages and records the differences in
+# Compares the mechanisms and the ledger with other packages and records the mechanisms' differences in
 # results/oracles.json. The packages are large, so they have an environment of their own.
 set -eu
 
