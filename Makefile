@@ -14,7 +14,7 @@ help:
 	@echo 'make notebooks  run every notebook of the built site with the wheel that it serves'
 	@echo 'make mutants  break the code in a sample of places and count what the tests and chapters notice'
 	@echo 'make browser  every page of the built site in Chromium, which has to be installed'
-	@echo 'make oracles  compare mechanisms and ledger with PyTorch, Transformers, fla-core and SciPy'
+	@echo 'make oracles  compare mechanisms and ledger with what other packages compute'
 	@echo 'make serve    set up and serve the site while you write'
 	@echo 'make bench    measure speed and size, as ratios'
 	@echo 'make lock     resolve and hash the requirements anew'
