@@ -369,7 +369,7 @@ def delta_rule_under_the_causal_mask():
 def delta_rule_both_gated():
     """Put the decay into the system of the erasing keys too, which decay afterwards: twice.
 
-    Seen in: readings of arXiv 2412.06464, section 3.3 (GatedDeltaNet #13, #15).
+    Seen in: the first draft of a port (shainet #170).
     """
 
 
@@ -377,7 +377,8 @@ def delta_rule_both_gated():
 def delta_rule_neither_gated():
     """Leave the decay out of the system of the values too: DeltaNet's own form.
 
-    Seen in: readings of arXiv 2412.06464, section 3.3 (GatedDeltaNet #13, #15).
+    Seen in: readings of the reference code, which forms both matrices under one name (GatedDeltaNet
+    #14 asks after it).
     """
 
 

@@ -251,7 +251,8 @@ def _divided_by(normaliser):
 def normaliser_along_the_heads(key):
     """Accumulate the keys along the axis before time.
 
-    Seen in: fla #594 and #850, after the layout changed from time-first to head-first.
+    Seen in: fla #594, after the layout changed from head-first to time-first, and #850, in a form
+    that keeps heads first.
     """
     return key if key.ndim == 2 else np.cumsum(key, axis=-3)
 

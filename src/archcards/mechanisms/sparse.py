@@ -231,7 +231,7 @@ def select_blocks(
 
     Source:
         Lu et al. 2025, MoBA, arXiv 2502.13189, section 2.2 (first 0, recent 1); Yuan et al. 2025,
-        Native Sparse Attention, arXiv 2502.11089, section 3.3.2 (first 1, recent 2).
+        Native Sparse Attention, arXiv 2502.11089, sections 3.3.2 and 4.1 (first 1, recent 2).
 
     Example:
         >>> select_blocks([[3.0, 9.0, 0.0]], 2, 6, block=2).astype(int)
