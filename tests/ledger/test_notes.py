@@ -68,6 +68,8 @@ BROUGHT = [
      "whose tensors the configuration does not describe: not counted"),
     (with_changes(bundled_config("mamba-130m-hf"), {"expand": 2, "intermediate_size": 1536}), {"intermediate_size": 1537},
      "intermediate_size 1537 counts, not expand 2 times 768"),
+    (library("mimo_v2_flash"), {"sliding_window_size": 20},
+     "a window is 20 tokens (sliding_window_size) and the token itself"),
     (bundled_config("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"), {"num_nextn_predict_layers": 1},
      "multi-token-prediction layers are announced (num_nextn_predict_layers) and not described: not counted"),
 ]  # fmt: skip

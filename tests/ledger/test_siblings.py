@@ -465,7 +465,7 @@ def test_which_layers_have_windows_where_the_file_lists_none(model_type, first):
 
 
 LISTED = [case["config"] for case in LIBRARY if case["config"].get("layer_types")]
-MUST_LIST = {"deepseek_v4", "granitemoehybrid", "kimi_linear"}  # where nothing says which layers are which
+MUST_LIST = {"deepseek_v4", "granitemoehybrid", "kimi_linear", "lfm2_moe"}  # where nothing says which layers are which
 
 
 @pytest.mark.parametrize("config", LISTED, ids=lambda config: config["model_type"])

@@ -9,6 +9,7 @@ from math import prod
 from typing import NamedTuple
 
 __all__ = [
+    "FRAMES",
     "Architecture",
     "Attention",
     "CompressedAttention",
@@ -28,6 +29,9 @@ __all__ = [
     "Tower",
 ]
 
+FRAMES = 2
+"""Frames of sound that a convolution joins to one token of an encoder's source."""
+
 
 class Tensor(NamedTuple):
     """Some equal parameters arrays of one name, and how often a token meets them.
@@ -35,8 +39,8 @@ class Tensor(NamedTuple):
     `role` says what is done with it: a `matrix` or a `kernel` (of a convolution along time)
     costs one multiply-add per element, a `vector` (norm, bias, gate) and a `table` (looked up)
     cost none. `copies` are stored, `used` of them are met by one token (routed experts);
-    `per` says how often: once a `token`, a token of the `source`, an image `patch`, or once a
-    `sequence`. Tensors with the same name under one `shared` label are one tensor.
+    `per` says how often: once a `token`, a token of the `source`, a `frame` of sound (two make
+    a source token), an image `patch`, or once a `sequence`. Tensors with the same name under one `shared` label are one tensor.
     """
 
     name: str

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from . import edges
 from .architecture import (
+    FRAMES,
     Architecture,
     Attention,
     CompressedAttention,
@@ -152,6 +153,7 @@ def _work(
     counts = {
         "token": 1 if one else length,
         "source": 0 if one else source,
+        "frame": 0 if one else FRAMES * source,
         "sequence": 0 if one and architecture.decodes else 1,
         "patch": 0,
     }

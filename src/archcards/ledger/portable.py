@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from .architecture import (
+    FRAMES,
     Architecture,
     Attention,
     CompressedAttention,
@@ -69,6 +70,8 @@ def _weights(architecture: Architecture) -> dict[str, int]:
         for tensor in tensors:
             if tensor.per == "patch":
                 found["sequence"] += tensor.multiply_adds * image
+            elif tensor.per == "frame":
+                found["source"] += tensor.multiply_adds * FRAMES
             else:
                 found[of_token if tensor.per == "token" else tensor.per] += tensor.multiply_adds
 

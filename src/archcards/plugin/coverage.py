@@ -19,15 +19,11 @@ __all__ = ["conditions_table", "families_table", "refusals", "refusals_table", "
 
 UNREAD = {
     "deberta-v2": "its attention reads relative positions through tables shared by the layers",
-    "hunyuan_v1_moe": "the number of experts a token takes is a list",
-    "lfm2_moe": "convolution layers, and experts from some layer on",
     "longcat_flash": "two attention parts a layer, and experts that do nothing, so that no count of active parameters holds for every token",
-    "mimo_v2_flash": "its window layers have heads of another number and width",
     "minimax_m3_vl": "an indexer chooses blocks of keys",
     "mllama": "it caches keys of an image beside those of the text",
     "paligemma": "the prefix reads itself in both directions, which changes the pairs that are counted",
     "rwkv": "a recurrent memory of another form",
-    "whisper": "its encoder reads audio through convolutions",
     "xlstm": "a recurrent memory of another form",
 }
 """Well-known families that no reader covers, and what in them no reader understands."""

@@ -32,7 +32,13 @@ __all__ = [
 FULL = Reach()
 
 # Classes of the transformers library end in one of these where a head follows the last layer.
-LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForImageTextToText")
+LANGUAGE_MODELS = (
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForConditionalGeneration",
+    "ForImageTextToText",
+    "MTModel",
+)
 
 
 class Widths:

@@ -32,6 +32,7 @@ __all__ = [
     "granite_swa",
     "helium",
     "hunyuan_dense",
+    "hunyuan_extras",
     "internlm3",
     "jais2",
     "ministral",
@@ -293,6 +294,12 @@ def helium(fields: Fields) -> Architecture:
 
 def hunyuan_dense(fields: Fields) -> Architecture:
     """Hunyuan, dense: head norms on query and key."""
+    hunyuan_extras(fields)
+    return decoder(fields, bias=fields.flag("attention_bias", False), extra=each_head)
+
+
+def hunyuan_extras(fields: Fields) -> None:
+    """What Hunyuan's files carry of models of images and of attention that they do not use."""
     fields.only("use_qk_norm", True)
     fields.only("use_cla", False)
     fields.skip(
@@ -321,7 +328,6 @@ def hunyuan_dense(fields: Fields) -> Architecture:
         "skip_cls_token",
         "unused_vocab",
     )
-    return decoder(fields, bias=fields.flag("attention_bias", False), extra=each_head)
 
 
 def exaone4_windows(fields: Fields, count: int) -> list[Reach]:

@@ -9,7 +9,7 @@ from ..architecture import (
 from ..errors import UnsupportedConfig
 from ..fields import Fields, shown
 from ._blocks import attention, dense, experts, gated, head_norms, pre_norms, rms_norm
-from ._decoder import assemble, head_widths, tied_table
+from ._decoder import Widths, assemble, head_widths, tied_table
 from ._recurrences import mamba, mamba2, real_gated, short_convolution
 from .mixtures import chosen
 from .state_space import rank_of
@@ -20,6 +20,7 @@ __all__ = [
     "granite_hybrid",
     "jamba",
     "lfm2",
+    "lfm2_moe",
     "recurrent_gemma",
 ]
 
@@ -310,21 +311,43 @@ def lfm2(fields: Fields) -> Architecture:
         fields.note(f"the feed-forward network is {inner} wide, after block_auto_adjust_ff_dim")
     else:
         fields.skip("block_ffn_dim_multiplier", "block_multiple_of")
-    kernel, bias = fields.size("conv_L_cache", 3), fields.flag("conv_bias", False)
+    return _convolved(fields, hidden, widths, kinds, [dense(gated(hidden, inner))] * layers)
+
+
+def lfm2_moe(fields: Fields) -> Architecture:
+    """LFM2 with experts: the first layers dense, the width of a network as the file states it."""
+    hidden, layers = fields.size("hidden_size"), fields.layers()
+    widths = head_widths(fields, hidden, kv_default=8)
+    kinds = fields.kinds("layer_types", layers, ["conv", "full_attention"])
+    if kinds is None:
+        raise fields.refuse("layer_types", "the kind of each layer")
+    count = fields.size("num_experts", 32)
+    taken = chosen(fields, "num_experts_per_tok", count, 4)
+    mixture = experts(hidden, fields.size("moe_intermediate_size"), count, taken)
+    network = dense(gated(hidden, fields.size("intermediate_size")))
+    first = fields.size("num_dense_layers", 2, least=0)
+    fields.skip("use_expert_bias")
+    parts = [network if layer < first else mixture for layer in range(layers)]
+    return _convolved(fields, hidden, widths, kinds, parts)
+
+
+def _convolved(
+    fields: Fields, hidden: int, widths: Widths, kinds: list[str], parts: list
+) -> Architecture:
+    """LFM2's layers: a convolution, or attention with head norms, before each of `parts`."""
     reads = attention(
         hidden, widths.heads, widths.kv_heads, widths.width, extra=head_norms(widths.width)
     )
-    convolved, network = short_convolution(hidden, kernel, bias), dense(gated(hidden, inner))
+    kernel, bias = fields.size("conv_L_cache", 3), fields.flag("conv_bias", False)
+    convolved = short_convolution(hidden, kernel, bias)
     tied = fields.flag(fields.first("tie_embedding", "tie_word_embeddings"), True)
     if tied:
         fields.note("tied: the output head is the token table, counted once")
     return assemble(
         fields,
         layers=[
-            Layer(
-                (reads if kind == "full_attention" else convolved,), (network,), pre_norms(hidden)
-            )
-            for kind in kinds
+            Layer((reads if kind == "full_attention" else convolved,), (part,), pre_norms(hidden))
+            for kind, part in zip(kinds, parts, strict=True)
         ],
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),

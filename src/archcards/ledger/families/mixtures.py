@@ -16,6 +16,7 @@ from ._blocks import (
     sandwich_norms,
 )
 from ._decoder import assemble, decoder, tied_table, windows
+from .dense import hunyuan_extras
 from .llama import all_heads, each_head, qwen_windows
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ernie4_5_moe",
     "flex_olmo",
     "granite_moe",
+    "hunyuan_moe",
     "minimax_m2",
     "mixtral",
     "olmoe",
@@ -225,6 +227,44 @@ def minimax_m2(fields: Fields) -> Architecture:
             "whose tensors the configuration does not describe: not counted"
         )
     return decoder(fields, head_width=128, parts=everywhere(), extra=all_heads)
+
+
+def _each(fields: Fields, name: str, layers: int, default: int | None = None) -> list[int]:
+    """One number for all layers, or a list with one for each."""
+    if isinstance(fields.values.get(name), (list, tuple)):
+        return fields.sizes(name, layers, least=1)
+    return [fields.size(name, default)] * layers
+
+
+def hunyuan_moe(fields: Fields) -> Architecture:
+    """Hunyuan with experts: one shared expert, head norms, experts taken layer by layer."""
+    hunyuan_extras(fields)
+
+    def parts(fields: Fields, hidden: int, layers: int) -> list[Experts]:
+        inner, count = fields.size("intermediate_size"), fields.size("num_experts", 1)
+        for name, value in (("moe_intermediate_size", inner), ("num_shared_expert", 1)):
+            if name in fields and _each(fields, name, layers) != [value] * layers:
+                raise fields.refuse(name, f"{value} in each layer")
+        taken = _each(fields, fields.first("moe_topk", "num_experts_per_tok"), layers, 1)
+        if max(taken) > count:
+            raise fields.refuse("moe_topk", f"at most {count}, the number of experts")
+        made = {some: experts(hidden, inner, count, some, shared=inner) for some in set(taken)}
+        return [made[some] for some in taken]
+
+    fields.only("use_mixed_mlp_moe", True)
+    fields.only("moe_layer_num_skipped", 0)
+    fields.only("use_mla", False)
+    fields.skip(
+        "moe_drop_tokens",
+        "moe_random_routing_dropped_token",
+        "group_limited_greedy",
+        "capacity_factor",
+        "anyres_pooling_size",
+        "vit_norm_type",
+    )
+    return decoder(
+        fields, parts=parts, bias=fields.flag("attention_bias", False), extra=each_head
+    )
 
 
 def flex_olmo(fields: Fields) -> Architecture:
