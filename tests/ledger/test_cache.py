@@ -140,8 +140,12 @@ REFUSED = [
     ("MiniMax-M2.5", 12, "divisor or a multiple of the 8 key/value heads"),
     ("Codestral", 16, "divisor of the 8 mamba2 groups"),
     ("Codestral", 256, "divisor of the 128 mamba2 heads"),
-    ("Qwen3-Next", 32, "divisor of the 16 gated_delta groups"),
-    ("mamba-130m", 5, "divisor of the 1536 mamba heads"),
+    ("Qwen3-Next", 32, "divisor of the 16 gated delta groups"),
+    ("mamba-130m", 5, "divisor of the 1536 mamba channels"),
+    ("recurrentgemma-2b", 4096, "divisor of the 2560 rg lru channels"),
+    ("bert-base", 8, "divisor of the 12 query heads"),
+    ("vit-huge", 32, "divisor of the 16 query heads"),
+    ("t5-small", 3, "divisor of the 8 query heads"),
 ]
 
 
@@ -157,6 +161,15 @@ def test_ranks_that_do_divide():
     minimax = bundled("MiniMax-M2.5")  # 48 and 8
     by_ranks = [cache(minimax, 10, ranks=ranks).scalars for ranks in (1, 2, 8, 16, 24, 48)]
     assert [by_ranks[0] // held for held in by_ranks] == [1, 2, 8, 8, 8, 8]
+
+
+def test_ranks_divide_the_heads_of_both_sides():
+    model = bundled("t5-small")
+    fewer = model.encoder.layers[0].mixer._replace(heads=4)
+    encoder = model.encoder._replace(layers=(model.encoder.layers[0]._replace(mixers=(fewer,)),))
+    assert cache(model, 10, ranks=8).scalars < cache(model, 10).scalars
+    with pytest.raises(ValueError, match="^ranks: expected a divisor of the 4 query heads, came 8$"):
+        cache(model._replace(encoder=encoder), 10, ranks=8)
 
 
 def test_a_layer_that_reads_another_layer_s_cache_has_query_heads_too():

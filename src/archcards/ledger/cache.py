@@ -116,8 +116,9 @@ class Cache(NamedTuple):
     fixed_scalars: int
 
 
-# What engines refuse is nobody's cache. The rules are vLLM's: heads are divided evenly; key/value heads,
-# where there are fewer than ranks, are copied evenly; and a single group is copied to every rank.
+# What an engine refuses is nobody's cache. The rules are vLLM's: heads, an encoder's too, are divided
+# evenly; key/value heads, where there are fewer than ranks, are copied evenly; and a single group is
+# copied to every rank.
 
 
 def _share(units: int, ranks: int, name: str) -> int:
@@ -197,14 +198,17 @@ def _compressed(mixer: CompressedAttention, ranks: int) -> Iterator[Term]:
 
 
 def _recurrence(mixer: Recurrence, ranks: int) -> Iterator[Term]:
-    heads = _share(mixer.heads, ranks, f"{mixer.kind} heads")
+    # A memory one value wide, or none at all, belongs to a channel.
+    units = "channels" if mixer.value_width < 2 else "heads"
+    kind = mixer.kind.replace("_", " ")
+    heads = _share(mixer.heads, ranks, f"{kind} {units}")
     memory = heads * mixer.key_width * mixer.value_width
     if memory:
         yield Term(
             "memory", 1, fixed_scalars=memory, rows=((heads * mixer.key_width, mixer.value_width),)
         )
     past = sum(
-        _group_share(units, ranks, f"{mixer.kind} groups") * width for units, width in mixer.inputs
+        _group_share(units, ranks, f"{kind} groups") * width for units, width in mixer.inputs
     )
     past *= mixer.kernel - 1
     if past:
@@ -225,6 +229,10 @@ def _layer(layer: Layer, ranks: int) -> Iterator[Term]:
 
 def terms(architecture: Architecture, *, ranks: int = 1, reserve: str = "need") -> tuple[Term, ...]:
     """The cache's terms, equal ones of several layers together, in order of appearance."""
+    encoder = architecture.encoder.layers if architecture.encoder else ()
+    for layer in encoder if architecture.decodes else architecture.layers:
+        # Nothing is kept, and yet ranks have to divide the heads.
+        tuple(_layer(layer, ranks))
     if not architecture.decodes:
         return ()
     found: dict[Term, int] = {}
@@ -293,8 +301,9 @@ def cache(
         state_dtype: format of recurrent memory; `dtype` unless given.
         reserve: `"need"`, or `"full"`: what an engine holds that gives every layer the whole
             context, windows or not.
-        ranks: tensor-parallel ranks; the result is for one of them. They divide the heads
-            evenly, as engines ask; key/value heads, where there are fewer, are repeated evenly.
+        ranks: tensor-parallel ranks; the result is for one of them. By vLLM's rules they divide
+            the query heads and a recurrence's heads and groups evenly, but for a single group,
+            which each has; of key/value heads, where there are fewer, each rank has a copy of one.
 
     Raises:
         ValueError: a number out of bounds, an unknown format, heads that ranks do not divide.
