@@ -31,7 +31,8 @@ class Adapter:
         backward: What computes gradients, if PyTorch does not: it takes the gradients of the
             function's results, in their order, and then what the function takes.
         gradients: Names of the arguments whose gradients it returns, in order, `_` for what is not
-            to be compared; unless given, a mapping by the function's own names. For a PyTorch
+            to be compared; unless given, a mapping by the function's own names. A field of a record
+            is named as `weights.up_key`. For a PyTorch
             function, the arguments whose gradients are to be compared; unless given, all.
     """
 

@@ -19,6 +19,7 @@ from einops import rearrange
 from .adapter import Adapter, ConformError, words
 from .cases import Case, Published
 from .cases._registry import flatten
+from .cases.derivatives import parts
 from .libraries import DTYPES, LIBRARIES, is_array, to_numpy
 
 __all__ = ["Bound"]
@@ -103,9 +104,17 @@ class Bound:
         """Whether there is something to compare gradients of."""
         return self._adapter.backward is not None or self._adapter.arrays == "torch"
 
-    def asked(self, names: Sequence[str]) -> list[str]:
-        """The arguments among these whose gradients are to be compared."""
-        return [name for name in names if not self._gradients or name in self._gradients]
+    def asked(self, case: Case, names: Sequence[str]) -> list[str]:
+        """The arguments among these whose gradients are to be compared.
+
+        PyTorch differentiates by what it is given as tensors: by no field of a record, and no plain number.
+        """
+        if self._gradients:
+            names = [n for n in names if n in self._gradients or n.partition(".")[0] in self._gradients]
+        if self._adapter.backward is None and self._published.mechanism not in _OBJECTS:
+            given = self._given(case)
+            names = [name for name in names if hasattr(_leaf(given, name), "requires_grad_")]
+        return list(names)
 
     def gradients(self, case: Case, weights: Mapping, names: Sequence[str]) -> dict[str, np.ndarray]:
         """The gradient, with respect to arguments, of the sum of results, each times its weights.
@@ -119,11 +128,13 @@ class Bound:
             ConformError: If what comes back does not fit the mechanism.
             NotImplementedError: If the function has no gradients.
         """
+        if self._published.mechanism in _OBJECTS:
+            raise NotImplementedError(f"those of the objects of {self._published.mechanism} are published only")
         given = self._given(_copied(case))
         if self._adapter.backward is not None:
             found = self._backward(case, given, weights)
             return {n: _numbers(n, to_numpy(found[n])) for n in names if found.get(n) is not None}
-        variables = {name: given[name].requires_grad_() for name in names}
+        variables = {name: _leaf(given, name).requires_grad_() for name in names}
         results = self._looped(case, given, self._each)
         results = {name: y for name, y in results.items() if name in weights}
         found = self._library.differentiated(results, weights, variables)
@@ -143,10 +154,13 @@ class Bound:
         found = self._adapter.backward(*results, *positional, **keywords)
         if isinstance(found, Mapping):
             ours = {self._theirs(name): name for name in self._parameters}
-            unknown = [name for name in found if name not in ours]
-            if unknown:
-                raise ConformError(f"backward must name arguments of the function, got {unknown[0]!r}")
-            named = {ours[name]: gradient for name, gradient in found.items()}
+            named = {}
+            for name, gradient in found.items():
+                argument, dot, part = str(name).partition(".")
+                inside = parts(given.get(ours.get(argument)))
+                if argument not in ours or dot and inside and part not in inside:
+                    raise ConformError(f"backward must name arguments of the function, got {name!r}")
+                named[ours[argument] + dot + part] = gradient
         elif self._gradients:
             found = found if isinstance(found, tuple | list) else (found,)
             if len(found) != len(self._gradients):
@@ -161,9 +175,9 @@ class Bound:
                 f"what it returns, got {type(found).__name__}"
             )
         return {
-            name: self._restored(name, self._library.returned(gradient), given[name].shape)
+            name: self._restored(name, self._library.returned(gradient), np.shape(_leaf(given, name)))
             for name, gradient in named.items()
-            if name in given and gradient is not None
+            if gradient is not None and _leaf(given, name) is not None
         }
 
     def _weight(self, name, weight, result):
@@ -215,13 +229,17 @@ class Bound:
         return self._takes.any_name or all(self._theirs(n) in self._takes.names for n in required)
 
     def _given(self, case):
-        """The arguments in the library's arrays, still in our layout."""
-        give = self._library.given
-        return {
-            name: tuple(map(give, value)) if _is_pair(value)
-            else give(value) if isinstance(value, np.ndarray) else value
-            for name, value in case.arguments.items()
-        }  # fmt: skip
+        """The arguments in the library's arrays and functions, still in our layout."""
+        return {name: self._in_library(value) for name, value in case.arguments.items()}
+
+    def _in_library(self, value):
+        if isinstance(value, np.ndarray):
+            return self._library.given(value)
+        if callable(value):
+            return self._library.function(value)
+        if _is_pair(value) or _are_functions(value):
+            return type(value)(map(self._in_library, value))
+        return value
 
     def _arguments(self, case, arguments, axes):
         """What the function is called with: arguments that have these axes, in its layout."""
@@ -370,7 +388,7 @@ class Bound:
             ("axes", self._order, axes),
             ("each", self._each, axes),
             ("returns", [n for n in self._returns if n != "_"], published.returns),
-            ("gradients", [n for n in self._gradients if n != "_"], self._parameters),
+            ("gradients", [n.partition(".")[0] for n in self._gradients if n != "_"], self._parameters),
             ("arrays", [adapter.arrays], LIBRARIES),
             ("dtype", [adapter.dtype], DTYPES),
         ):
@@ -422,6 +440,19 @@ def _copied(case):
 def _is_pair(value):
     plain = isinstance(value, tuple) and not hasattr(value, "_fields")
     return plain and bool(value) and all(map(is_array, value))
+
+
+def _are_functions(value):
+    return isinstance(value, list | tuple) and bool(value) and all(map(callable, value))
+
+
+def _leaf(given, name):
+    """An argument, or a part of one, such as `weights.up_key`; nothing where there is none."""
+    argument, *inside = name.split(".")
+    value = given.get(argument)
+    for part in inside:
+        value = parts(value).get(part)
+    return value
 
 
 def _taken(array, i, axis):

@@ -108,8 +108,8 @@ class _Reader:
     def results(self, adapter: Adapter, case: str) -> dict:
         return self._bound(adapter).results(self._cases[case])
 
-    def asked(self, adapter: Adapter, names: Sequence[str]) -> list[str]:
-        return self._bound(adapter).asked(names)
+    def asked(self, adapter: Adapter, case: str, names: Sequence[str]) -> list[str]:
+        return self._bound(adapter).asked(self._cases[case], names)
 
     def gradients(self, adapter: Adapter, case: str, weights: Mapping, names: Sequence[str]) -> dict:
         return self._bound(adapter).gradients(self._cases[case], weights, names)

@@ -217,8 +217,8 @@ class _Bound:
     def unfit(self, case: Case) -> str | None:
         return self._prepared("unfit", case.name)
 
-    def asked(self, names: Sequence[str]) -> list[str]:
-        return self._prepared("asked", names)
+    def asked(self, case: Case, names: Sequence[str]) -> list[str]:
+        return self._prepared("asked", case.name, names)
 
     def results(self, case: Case) -> dict[str, np.ndarray | None]:
         return self._called("", "results", case.name)

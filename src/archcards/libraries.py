@@ -4,7 +4,7 @@ Whatever the library, the adapter sees arrays that `einops` can rearrange, so th
 differentiation reaches through a change of layout.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,6 +27,10 @@ class NumPy:
         """The same numbers in one piece of memory that the function may write to."""
         return np.array(array, order="C")
 
+    def function(self, function: Callable) -> Callable:
+        """What a case gives as a function, such as an expert, for the library's arrays."""
+        return function
+
     def stack(self, arrays: Sequence, axis: int):
         return np.stack(arrays, axis)
 
@@ -46,6 +50,14 @@ class Torch(NumPy):
     def given(self, array):
         tensor = self._torch.from_numpy(np.array(array, order="C"))
         return tensor.to(self._real) if array.dtype.kind == "f" else tensor
+
+    def function(self, function):
+        torch, name = self._torch, function.__name__
+        if name == "rms_norm":
+            return lambda x: torch.nn.functional.rms_norm(x, x.shape[-1:], eps=1e-6)
+        if name == "cbrt":  # which PyTorch does not have
+            return lambda x: torch.sign(x) * torch.abs(x) ** (1 / 3)
+        return getattr(torch, name)
 
     def own(self, array):
         return array.clone(memory_format=self._torch.contiguous_format)

@@ -69,12 +69,14 @@ def compared(
         return (), "with conventions they are compared in float64 alone"
     slopes, missing, found_by_name = [], [], {}
     reason = f"none are published for {published.mechanism}"
+    if published.mechanism in cases.WITHOUT_GRADIENTS:
+        reason += f": {cases.WITHOUT_GRADIENTS[published.mechanism]}"
     for case, results in trials:
         known = cases.gradients(published, case)
         names = sorted({name for by_argument in known.values() for name in by_argument})
         if not names or not results:
             continue
-        names = bound.asked(names)
+        names = bound.asked(case, names)
         if not names:
             reason = "of what is to be compared, none are published"
             continue
@@ -94,11 +96,14 @@ def compared(
             continue
         for name in names:
             if name not in found:
-                nothing = agreed is None and not _wanted(case, known, weights, name).any()
+                nothing = agreed is None and not _wanted(published, case, known, weights, name).any()
                 where = "" if nothing else f"the gradient of {name} is missing"
                 missing.append(Slope(case.name, name, nothing, 0.0 if nothing else np.inf, 0.0, where))
+        shapes = {name: x.shape for name, x in cases.variables(published, case).items()}
         for name, gradient in found.items():
-            if agreed is None or gradient.shape != case.arguments[name].shape:
+            if gradient.shape == shapes[name]:
+                gradient = cases.along(published, name, gradient)
+            if agreed is None or gradient.shape != shapes[name]:
                 one = _published_slope(published, case, dtype, known, weights, name, gradient)
                 found_by_name.setdefault(name, []).append((case, known, weights, gradient))
             else:
@@ -118,15 +123,17 @@ def compared(
     return tuple(slopes), reason if never or not slopes else ""
 
 
-def _wanted(case, known, weights, name):
+def _wanted(published, case, known, weights, name):
     """The gradient of all results together that the function returns."""
     parts = [known[result][name] for result in weights if name in known.get(result, {})]
-    return sum(parts, np.zeros(case.arguments[name].shape))
+    return sum(parts, np.zeros(cases.variables(published, case)[name].shape))
 
 
 def _published_slope(published, case, dtype, known, weights, name, gradient):
-    wanted = _wanted(case, known, weights, name)
-    allowed = published.tolerance
+    wanted = _wanted(published, case, known, weights, name)
+    # With respect to numbers such as a count of parameters gradients are small, and must be right all the same.
+    largest = np.abs(cases.variables(published, case)[name]).max(initial=0.0)
+    allowed = published.tolerance * min(1.0, max(np.abs(wanted).max(initial=0.0), 1 / max(1.0, largest)))
     if dtype != "float64":
         bounds = cases.gradient_bounds(published, case, dtype)
         allowed = sum(bounds.get(result, {}).get(name, 0.0) for result in weights)
@@ -141,14 +148,14 @@ _NEAR = 1e-5
 
 def _directed_slope(published, case, agreed, weights, name, gradient):
     """The slope along a fixed direction, which differences of the reference give too."""
-    along = numbers(*gradient.shape, seed=70) * (case.arguments[name] != 0)  # 0 may be an end
+    given = cases.variables(published, case)[name]
+    along = cases.along(published, name, numbers(*gradient.shape, seed=70) * (given != 0))  # 0 may be an end
 
     def total(step):
-        moved = Case(case.name, {**case.arguments, name: case.arguments[name] + step * along})
-        found = published.results(agreed, moved)
+        found = published.results(agreed, cases.moved(case, {name: given + step * along}))
         return sum((weight * found[result]).sum() for result, weight in weights.items())
 
-    h = 2.0**-13 / max(1.0, np.abs(case.arguments[name]).max(initial=0.0))
+    h = 2.0**-13 / max(1.0, np.abs(given).max(initial=0.0))
     try:
         slope = (8 * (total(h) - total(-h)) - (total(2 * h) - total(-2 * h))) / (12 * h)
     except ValueError:  # the argument is at an end of what is legal
@@ -160,7 +167,7 @@ def _directed_slope(published, case, agreed, weights, name, gradient):
 
 def _instead(published, name, every):
     """What a wrong gradient is in every case, in words, if that is known."""
-    if any(gradient.shape != case.arguments[name].shape for case, *_, gradient in every):
+    if any(x.shape != cases.variables(published, case)[name].shape for case, *_, x in every):
         return ""
 
     def holds(left, right):
@@ -172,17 +179,18 @@ def _instead(published, name, every):
         return gradient
 
     def wanted(case, known, weights, gradient):
-        return _wanted(case, known, weights, name)
+        return _wanted(published, case, known, weights, name)
 
-    for words, left, right in _mistakes(name, every, gradient, wanted):
+    for words, left, right in _mistakes(published, name, every, gradient, wanted):
         if holds(left, right):
             return words
     return ""
 
 
-def _mistakes(name, every, gradient, wanted) -> Iterator[tuple[str, Callable, Callable]]:
+def _mistakes(published, name, every, gradient, wanted) -> Iterator[tuple[str, Callable, Callable]]:
     """Mistakes that are made in gradients: in words, and two arrays that are equal if it was made."""
     yield "zero: nothing flows back to it", gradient, lambda *one: 0 * wanted(*one)
+    yield "not zero, where nothing flows back to it", wanted, lambda *one: 0 * wanted(*one)
     largest = max(every, key=lambda one: np.abs(wanted(*one)).max(initial=0.0))
     at = np.abs(wanted(*largest)).argmax()
     factor = gradient(*largest).flat[at] / (wanted(*largest).flat[at] or 1.0)
@@ -193,9 +201,9 @@ def _mistakes(name, every, gradient, wanted) -> Iterator[tuple[str, Callable, Ca
         yield (
             f"that of {result} alone",
             gradient,
-            lambda case, known, *_, result=result: _wanted(case, known, [result], name),
+            lambda case, known, *_, result=result: _wanted(published, case, known, [result], name),
         )
-    shape = case.arguments[name].shape
+    shape = cases.variables(published, case)[name].shape
     for other, value in case.arguments.items():
         if other != name and isinstance(value, np.ndarray) and value.shape == shape[: value.ndim]:
             yield (

@@ -213,8 +213,10 @@ def test_why_gradients_are_not_compared_is_said():
 
     text = str(conform("delta_write", write, backward=none, **IN_ORDER))
     assert "gradients not compared: no backward on this device" in text
-    text = str(conform("residual", cases.of("residual").reference, backward=none))
-    assert "gradients not compared: none are published for residual" in text
+    text = str(conform("causal", cases.of("causal").reference, backward=none))
+    assert "gradients not compared: none are published for causal: its result is a mask" in text
+    text = str(conform("merge", cases.of("merge").reference, backward=none))
+    assert "gradients not compared: those of the objects of merge are published only" in text
 
 
 def test_a_backward_that_raises_is_told_where():
@@ -252,6 +254,124 @@ def test_narrow_gradients_have_bounds(dtype):
         return write_back(g, **given, damped=False)
 
     assert not conform("delta_write", write, backward=wrong, dtype=dtype, **IN_ORDER)
+
+
+def test_every_mechanism_has_gradients_or_a_reason_for_none():
+    having = {
+        name
+        for name in cases.MECHANISMS
+        if any(cases.gradients(cases.of(name), case) for case in cases.of(name).cases)
+    }
+    assert having | set(cases.WITHOUT_GRADIENTS) == set(cases.MECHANISMS)
+    assert not having & set(cases.WITHOUT_GRADIENTS)
+    for name, reason in cases.WITHOUT_GRADIENTS.items():
+        results = [y for case in cases.of(name).cases for y in cases.of(name).expected(case).values()]
+        integral = all(np.asarray(y).dtype.kind in "iub" for y in results)
+        assert integral == ("mask" in reason or reason.endswith("a whole number")), name
+
+
+# A router: its gradient is that of what it has chosen.
+
+
+def routed(logits, k, bias=None, renormalise=True, scale=1.0):
+    scores = 1 / (1 + np.exp(-logits))
+    experts = np.argsort(-(scores if bias is None else scores + bias), axis=-1, kind="stable")[..., :k]
+    weights = np.take_along_axis(scores, experts, axis=-1)
+    return experts, scale * (weights / weights.sum(-1, keepdims=True) if renormalise else weights)
+
+
+def routed_back(_, g, logits, k, bias=None, renormalise=True, scale=1.0, shared=True, learnt=True, biased=False):
+    experts, _ = routed(logits, k, bias)
+    scores = 1 / (1 + np.exp(-logits))
+    chosen = np.take_along_axis(scores, experts, axis=-1)
+    g = scale * g
+    if renormalise:
+        total = chosen.sum(-1, keepdims=True)
+        g = (g - (g * chosen).sum(-1, keepdims=True) / total if shared else g) / total
+    to_scores = np.zeros_like(logits)
+    np.put_along_axis(to_scores, experts, g, axis=-1)
+    to_logits = to_scores * scores * (1 - scores)
+    found = {"logits": to_logits if learnt else 0 * to_logits}
+    return found | ({"bias": to_scores.sum(0)} if biased and bias is not None else {})
+
+
+@pytest.mark.parametrize(
+    "mistake, argument, said",
+    [
+        ({"learnt": False}, "logits", "in every case it is zero: nothing flows back to it"),
+        ({"biased": True}, "bias", "in every case it is not zero, where nothing flows back to it"),
+        ({"shared": False}, "logits", "the gradient of logits[0, "),
+    ],
+)
+def test_a_router_learns_by_its_weights_and_not_by_its_choice(mistake, argument, said):
+    def backward(*given, **options):
+        return routed_back(*given, **options, **mistake)
+
+    assert conform("route_sigmoid", routed, backward=routed_back)
+    report = conform("route_sigmoid", routed, backward=backward)
+    assert {slope.argument for slope in report.gradients if not slope.equal} == {argument}
+    assert said in str(report)
+
+
+# Parts of records, distributions, large numbers
+
+
+def mixed(x, experts, routing, shared=()):
+    rows = np.arange(len(x))[:, None]
+    answers = np.stack([expert(x) for expert in experts], axis=1)[rows, routing.experts]
+    return (routing.weights[..., None] * answers).sum(-2) + sum(expert(x) for expert in shared)
+
+
+def mixed_back(g, x, experts, routing, shared=()):
+    rows = np.arange(len(x))[:, None]
+    answers = np.stack([expert(x) for expert in experts], axis=1)[rows, routing.experts]
+    return {"routing.weights": (g[:, None] * answers).sum(-1)}
+
+
+def test_a_field_of_a_record_has_a_gradient():
+    report = conform("mixture", mixed, backward=mixed_back)
+    assert report and {slope.argument for slope in report.gradients} == {"routing.weights"}
+    assert "backward does not return those of x" in str(report)
+    doubled = conform("mixture", mixed, backward=lambda g, **given: mixed_back(2 * g, **given))
+    assert "gradient of routing.weights: wrong in" in str(doubled)
+    assert "in every case it is the published one times 2" in str(doubled)
+    with pytest.raises(ConformError, match="must name arguments of the function, got 'routing.weight'"):
+        conform("mixture", mixed, backward=lambda g, **given: {"routing.weight": g})
+
+
+def left_over(target, draft):
+    surplus = np.maximum(target - draft, 0)
+    return surplus / (1 - np.minimum(target, draft).sum(-1, keepdims=True))
+
+
+def left_over_back(g, target, draft):
+    """The mass is what was not accepted: off the simplex another number than the sum of the surplus."""
+    mass = 1 - np.minimum(target, draft).sum(-1, keepdims=True)
+    surplus = np.maximum(target - draft, 0)
+    to_surplus = g * (target > draft) / mass
+    to_minimum = (g * surplus).sum(-1, keepdims=True) / mass**2
+    return {"target": to_surplus + to_minimum * (target < draft), "draft": to_minimum * (draft < target) - to_surplus}
+
+
+def test_distributions_have_gradients_along_the_simplex():
+    """Another formula for the same distribution has other slopes off it, and is right."""
+    assert conform("residual", left_over, backward=left_over_back)
+    report = conform("residual", left_over, backward=lambda g, **given: left_over_back(g, **given) | {"draft": 0 * g})
+    assert {slope.argument for slope in report.gradients if not slope.equal} == {"draft"}
+
+
+def law_back(g, N, D, law, exponent=True):
+    slope = -g * law.alpha * law.A / N ** (law.alpha + exponent)
+    return {"N": slope, "D": -g * law.beta * law.B / D ** (law.beta + 1)}
+
+
+def test_small_gradients_of_large_numbers_are_compared():
+    """That of a count of parameters is some 1e-10, and twice that is wrong."""
+    function = cases.of("parametric_loss").reference
+    assert conform("parametric_loss", function, backward=law_back)
+    for wrong in (lambda g, **given: law_back(2 * g, **given), lambda g, **given: {n: 0 * x for n, x in law_back(g, **given).items()}):
+        report = conform("parametric_loss", function, backward=wrong)
+        assert {slope.argument for slope in report.gradients if not slope.equal} == {"N", "D"}
 
 
 def test_the_wheel_has_the_published_gradients(tmp_path):

@@ -6,10 +6,12 @@ Nothing here is recorded: the other files compare the mechanisms, these tests th
 import inspect
 
 import in_torch
+import numpy as np
 import oracle_attention
 import oracle_layers
 import oracle_position
 import oracle_recurrence
+import oracle_sparse
 import pytest
 import torch
 import torch.nn.functional as F
@@ -41,8 +43,12 @@ def but_empty_rows(function):
 # Every dtype
 
 
+# Objects, which conform calls with NumPy's arrays; numbers, which it gives as they are.
+WITHOUT_TENSORS = {"KVCache", "merge", "compute_optimal", "expected_tokens"}
+
+
 @pytest.mark.parametrize("dtype", ["float64", *EPSILON])
-@pytest.mark.parametrize("mechanism", FUNCTIONS)
+@pytest.mark.parametrize("mechanism", [name for name in FUNCTIONS if name not in WITHOUT_TENSORS])
 def test_term_by_term_is_within_the_bounds_of_each_dtype(mechanism, dtype):
     """Every operation rounds to the dtype, forwards and backwards."""
     seen = set()
@@ -61,8 +67,15 @@ def test_term_by_term_is_within_the_bounds_of_each_dtype(mechanism, dtype):
     assert report, str(report)
     assert seen == {getattr(torch, dtype)}
     published = cases.of(mechanism)
-    kept = [case for case in published.cases if cases.gradients(published, case)]
+    kept = [case for case in published.cases if _by_tensors(published, case)]
     assert len({slope.case for slope in report.gradients}) == len(kept) > 0
+
+
+def _by_tensors(published, case):
+    """Whether there are gradients with respect to what a PyTorch function is given as tensors."""
+    found = cases.gradients(published, case)
+    names = {name.partition(".")[0] for by_argument in found.values() for name in by_argument}
+    return any(isinstance(case.arguments[name], np.ndarray) or name == "state" for name in names)
 
 
 @pytest.mark.parametrize("dtype", ["float64", *EPSILON])
@@ -89,6 +102,71 @@ def test_a_gradient_that_is_stopped_is_named(dtype):
     assert all(outcome.equal for outcome in report.outcomes) and report.status == 1
     assert {slope.argument for slope in report.gradients if not slope.equal} == {"log_decay"}
     assert "in every case it is zero: nothing flows back to it" in str(report)
+
+
+def detached(logits, k, order="softmax_first", renormalise=True):
+    """A router whose weights do not learn."""
+    experts, weights = FUNCTIONS["route_top_k"](logits, k, order, renormalise)
+    return experts, weights.detach() + 0 * logits.sum()
+
+
+def rescaled(logits, k, order="softmax_first", renormalise=True):
+    """A router in which nothing flows back through what the weights are divided by."""
+    experts, weights = FUNCTIONS["route_top_k"](logits, k, order, False)
+    return experts, weights / weights.sum(-1, keepdim=True).detach() if renormalise else weights
+
+
+def through_the_bias(logits, k, bias=None, groups=1, kept_groups=1, renormalise=True, scale=1.0):
+    """A router whose weights are right, and whose gradients are of the scores with the bias."""
+    given = logits, k, bias, groups, kept_groups, renormalise, scale
+    experts, weights = FUNCTIONS["route_sigmoid"](*given)
+    return experts, weights if bias is None else weights + (bias - bias.detach())[experts]
+
+
+def held_fixed(streams, sublayer, mixing, read, write):
+    """Hyper-connections whose mixing does not learn."""
+    return FUNCTIONS["hyper_connection"](streams, sublayer, mixing.detach(), read, write)
+
+
+def blocks_held_fixed(query, key, value, block_key, block_value, block, window, scale=None, sink=None):
+    """Blocks that are read, and not learnt from."""
+    fixed = block_key.detach(), block_value.detach()
+    return FUNCTIONS["compressed_attention"](query, key, value, *fixed, block, window, scale, sink)
+
+
+def index_without_relu(query, key, weight, scale=1.0):
+    """An indexer whose rectifier lets gradients through everywhere."""
+    products = scale * query @ key.transpose(-1, -2)
+    products = products + (F.relu(products) - products).detach()
+    return (weight.transpose(-1, -2)[..., None] * products).sum(-3)
+
+
+def counts_that_learn(logits, k):
+    """A balance loss through the probabilities that are counted too."""
+    chosen = torch.zeros_like(logits).scatter(-1, logits.topk(k, -1).indices, 1.0)
+    soft = chosen + torch.softmax(logits, -1) - torch.softmax(logits, -1).detach()
+    count = logits.shape[-1]
+    return count * ((soft / k).mean(-2) * torch.softmax(logits, -1).mean(-2)).sum(-1)
+
+
+NOTHING = "in every case it is zero: nothing flows back to it"
+BROKEN = [
+    ("route_top_k", detached, {"logits"}, NOTHING),
+    ("route_top_k", rescaled, {"logits"}, "the gradient of logits[0, "),
+    ("route_sigmoid", through_the_bias, {"bias"}, "in every case it is not zero, where nothing flows back to it"),
+    ("hyper_connection", held_fixed, {"mixing"}, NOTHING),
+    ("compressed_attention", blocks_held_fixed, {"block_key", "block_value"}, NOTHING),
+    ("index_scores", index_without_relu, {"query", "key"}, "the gradient of key[0, "),
+    ("load_balance_loss", counts_that_learn, {"logits"}, "the gradient of logits[0, "),
+]
+
+
+@pytest.mark.parametrize("mechanism, function, arguments, said", BROKEN, ids=[f.__name__ for _, f, *_ in BROKEN])
+def test_right_results_with_wrong_gradients(mechanism, function, arguments, said):
+    report = conform(mechanism, function, **TORCH)
+    assert all(outcome.equal for outcome in report.outcomes) and report.status == 1
+    assert {slope.argument for slope in report.gradients if not slope.equal} == arguments
+    assert said in str(report)
 
 
 class _WithoutBeta(torch.autograd.Function):
@@ -172,6 +250,23 @@ REAL = [
     (oracle_attention, "test_gpt_oss", "grouped_attention", {}),
     (oracle_position, "test_gptj", "rotate", {"where": {"layout": "interleaved"}}),
     (oracle_layers, "test_rms_norm", "rms_norm", {}),
+    (oracle_layers, "test_mixtral", "route_top_k", {"where": {"renormalise": True}}),
+    (oracle_layers, "test_gpt_oss", "route_top_k", {"where": {"renormalise": True}}),
+    (oracle_layers, "test_qwen", "route_top_k", {"where": {"order": "softmax_first"}}),
+    (oracle_layers, "test_deepseek_v2", "route_group_max", {}),
+    (oracle_layers, "test_deepseek_v3", "route_sigmoid", {"gradients": "logits"}),
+    (oracle_layers, "test_switch", "route_switch", {}),
+    (oracle_layers, "test_z_loss", "router_z_loss", {}),
+    (oracle_layers, "test_mixtral_experts", "mixture", {}),
+    (oracle_layers, "test_hyper_connection", "hyper_connection", {}),
+    (oracle_sparse, "test_index_scores", "index_scores", {}),
+    (oracle_sparse, "test_block_scores", "block_scores", {}),
+    (oracle_sparse, "test_selection_scores", "selection_scores", {}),
+    (oracle_sparse, "test_compress_blocks", "compress_blocks", {}),
+    (oracle_sparse, "test_compressed_attention", "compressed_attention", {}),
+    (oracle_attention, "test_llama_with_its_cache", "cached_attention", {}),
+    (oracle_position, "test_deepseek_v3", "latent_attention", {}),
+    (oracle_position, "test_deepseek_v2", "latent_attention", {}),
 ]  # fmt: skip
 
 

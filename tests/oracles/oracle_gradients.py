@@ -5,6 +5,8 @@ then it is differentiated. The gradient published for a result y is that of Σ g
 fixed numbers g of `archcards.cases.weights`.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -13,61 +15,95 @@ from float64 import float64
 from in_torch import FUNCTIONS
 
 from archcards import cases
+from archcards.cases import along
 from archcards.cases.bounds import EPSILON, bound, nearby
+from archcards.cases.derivatives import parts
+from archcards.libraries import Torch
+
+TORCH = Torch("float64")
 
 
-def differentiable(case):
+# Two gradients may be meant there, or none.
+AT_A_TIE = {
+    ("mixture", "dropped tokens"),
+    ("output_distribution", "equal"),
+    ("output_distribution", "certain"),
+    ("route_top_k", "ties to the lower index"),
+    ("verify", "the uniform equals the ratio"),
+    ("verify", "a token that the target never says"),
+}
+
+
+def differentiable(published, case):
     """Whether a case has gradients that say something."""
     # Long cases say nothing new; a row that reads nothing has no gradient; and of logits of several
     # hundred, the gradient of a log-sum-exp in float32 is what the rounding of the sum makes of it.
-    return case.size <= 2000 and not case.arguments.get("empty") and case.name != "large logits"
+    finite = all(np.isfinite(result).all() for result in published.expected(case).values())
+    tie = (published.mechanism, case.name) in AT_A_TIE
+    return finite and not tie and case.size <= 2000 and not case.arguments.get("empty") and case.name != "large logits"
 
 
-def real(case):
-    """The arguments to differentiate by, and where a number is infinite, none."""
-    return {
-        name: value
-        for name, value in case.arguments.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all()
-    }
-
-
-def differentiate(mechanism, case, variables, weights):
+def differentiate(published, case, variables, weights):
     """The results, and of each, weighted, the gradient with respect to each variable it depends on."""
     with float64(gradients=True):
         leaves = {name: torch.tensor(value).requires_grad_() for name, value in variables.items()}
-        fixed = {name: _tensors(value) for name, value in case.arguments.items()}
-        found = FUNCTIONS[mechanism](**{**fixed, **leaves})
+        given = {name: _in_torch(name, value, leaves) for name, value in case.arguments.items()}
+        found = FUNCTIONS[published.mechanism](**given)
         found = found if isinstance(found, tuple) else (found,)
-        results, gradients = {}, {}
-        for (name, weight), y in zip(weights.items(), found, strict=True):
-            results[name] = y.detach().numpy()
-            slopes = torch.autograd.grad(
-                (torch.tensor(weight) * y).sum(), list(leaves.values()), retain_graph=True, allow_unused=True
-            )
-            gradients[name] = {n: g.numpy() for n, g in zip(leaves, slopes, strict=True) if g is not None}
-    return results, gradients
+        results = {name: y.detach().numpy() for name, y in zip(weights, found, strict=True)}
+        slopes = {
+            name: _slopes(leaves, weight, y)
+            for (name, weight), y in zip(weights.items(), found, strict=True)
+            if y.requires_grad
+        }
+    reached = {name for by_argument in slopes.values() for name in by_argument}
+    first = next(iter(slopes.values()))
+    first |= {name: np.zeros_like(x) for name, x in variables.items() if name not in reached}
+    return results, {
+        result: {name: along(published, name, slope) for name, slope in by_argument.items()}
+        for result, by_argument in slopes.items()
+    }
 
 
-def _tensors(value):
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(map(_tensors, value))
-    return torch.tensor(value) if isinstance(value, np.ndarray) else value
+def _slopes(leaves, weight, y):
+    found = torch.autograd.grad(
+        (torch.tensor(weight) * y).sum(), list(leaves.values()), retain_graph=True, allow_unused=True
+    )
+    return {name: slope.numpy() for name, slope in zip(leaves, found, strict=True) if slope is not None}
+
+
+def _in_torch(name, value, leaves):
+    """A value with tensors for arrays: variables among them, records as plain namespaces."""
+    if name in leaves:
+        return leaves[name]
+    if isinstance(value, np.ndarray):
+        return torch.tensor(value)
+    if isinstance(value, list) and callable(value[0]):
+        return [TORCH.function(one) for one in value]
+    if callable(value):
+        return TORCH.function(value)
+    inside = {part: _in_torch(f"{name}.{part}", x, leaves) for part, x in parts(value).items()}
+    if not inside:
+        return value
+    plain = isinstance(value, tuple) and not hasattr(value, "_fields")
+    return tuple(inside.values()) if plain else SimpleNamespace(**inside)
 
 
 @pytest.mark.parametrize("mechanism", FUNCTIONS)
 def test_gradients(mechanism):
     published = cases.of(mechanism)
-    for case in filter(differentiable, published.cases):
-        variables, weights = real(case), cases.weights(published, case)
-        results, found = differentiate(mechanism, case, variables, weights)
+    for case in published.cases:
+        if not differentiable(published, case):
+            continue
+        variables, weights = cases.variables(published, case), cases.weights(published, case)
+        results, found = differentiate(published, case, variables, weights)
         for name, expected in published.expected(case).items():
             error = abs(results[name] - expected).max()
-            assert error <= 1e-10 * max(1, abs(expected).max()), (case.name, name)
+            assert error <= 1e-12 * max(1, abs(expected).max()), (case.name, name)
         # As the bounds of results, with the weights among the numbers that are moved.
         exact = {"arguments/" + n: x for n, x in variables.items()} | {"weights/" + n: x for n, x in weights.items()}
         near = {
-            dtype: [differentiate(mechanism, case, *_parted(moved))[1] for moved in nearby(exact, dtype)]
+            dtype: [differentiate(published, case, *_parted(moved))[1] for moved in nearby(exact, dtype)]
             for dtype in EPSILON
         }
         for result, by_argument in found.items():

@@ -8,7 +8,6 @@ import pytest
 import vouched
 
 from archcards import cases
-from archcards.cases import Case
 from archcards.cases.numbers import numbers
 
 RESULTS = vouched.results()
@@ -64,33 +63,70 @@ GRADIENTS = np.load(vouched.GRADIENTS, allow_pickle=False)
 DIFFERENTIATED = sorted({tuple(name.split("/")[:2]) for name in GRADIENTS.files})
 
 
-@pytest.mark.parametrize("mechanism, slug", DIFFERENTIATED)
-def test_a_gradient_is_the_slope_of_the_reference(mechanism, slug):
-    """In one direction, by central differences, with step halved until rounding takes over."""
-    published = cases.of(mechanism)
-    (case,) = (case for case in published.cases if case.slug == slug)
-    gradients = cases.gradients(published, case)
-    names = sorted({name for found in gradients.values() for name in found})
-    along = {name: numbers(*case.arguments[name].shape, seed=70 + i) for i, name in enumerate(names)}
-    # 0 and 1 are ends of what is legal; at 0 is where an ELU's slope bends.
-    for name in {"log_decay", "dt", "decay", *(["x"] if mechanism == "elu_plus_one" else [])} & set(names):
-        along[name] *= ~np.isclose(case.arguments[name][..., None], (0, 1)).any(-1)
+# 0 and 1 are ends of what is legal, and so is a probability of 0; at 0 an ELU's slope bends.
+AT_AN_END = {
+    "acceptance": (0, 1), "decay": (0, 1), "draft": (0,), "dt": (0, 1), "log_decay": (0, 1), "target": (0,),
+    "uniforms": (0,),
+}  # fmt: skip
+
+
+def direction(published, name, array, seed):
+    """A fixed one, along which an argument may be moved."""
+    found = numbers(*array.shape, seed=seed)
+    if published.mechanism in ("parametric_loss", "compute_optimal"):
+        return found * array  # in them only ratios count
+    ends = (0, 1) if published.mechanism == "elu_plus_one" else AT_AN_END.get(name, ())
+    free = ~np.isclose(array[..., None], ends).any(-1)
+    if name in published.distributions:  # what one probability gains the others lose
+        return free * (found - (free * found).sum(-1, keepdims=True) / np.maximum(free.sum(-1, keepdims=True), 1))
+    return free * found
+
+
+def slopes(published, case, gradients, along):
+    """Of each result, the slope that gradients say it has along a direction."""
+    return np.array([
+        sum((gradient * along[name]).sum() for name, gradient in gradients.get(result, {}).items())
+        for result in cases.weights(published, case)
+    ])  # fmt: skip
+
+
+def differences(published, case, along):
+    """The same by central differences of the reference itself."""
 
     def total(step):
-        moved = {name: case.arguments[name] + step * along[name] for name in names}
-        found = published.results(published.reference, Case(slug, {**case.arguments, **moved}))
-        return np.array([(weight * found[name]).sum() for name, weight in weights.items()])
+        near = cases.moved(case, {name: given[name] + step * along[name] for name in along})
+        found = published.results(published.reference, near)
+        return np.array([(weight * found[name]).sum() for name, weight in cases.weights(published, case).items()])
 
-    weights = cases.weights(published, case)
-    slopes = [
-        sum((gradient * along[name]).sum() for name, gradient in gradients.get(result, {}).items())
-        for result in weights
-    ]
+    given = cases.variables(published, case)
     # Four points: what is left is of fifth order in the step. Norms bend within the root of epsilon.
-    bent = "norm" in mechanism or mechanism == "unit_key"
-    h = 2.0 ** (-17 if bent else -11) / max(1.0, max(abs(case.arguments[name]).max() for name in names))
-    differences = (8 * (total(h) - total(-h)) - (total(2 * h) - total(-2 * h))) / (12 * h)
-    assert differences == pytest.approx(np.array(slopes), rel=1e-6, abs=1e-6)
+    bent = "norm" in published.mechanism or published.mechanism == "unit_key"
+    relative = published.mechanism in ("parametric_loss", "compute_optimal")
+    largest = 1.0 if relative else max(1.0, max(abs(given[name]).max(initial=0.0) for name in along))
+    h = 2.0 ** (-17 if bent else -11) / largest
+    return (8 * (total(h) - total(-h)) - (total(2 * h) - total(-2 * h))) / (12 * h)
+
+
+def agree(one, other):
+    return one == pytest.approx(other, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("mechanism, slug", DIFFERENTIATED)
+def test_a_gradient_is_the_slope_of_the_reference_and_no_other_is(mechanism, slug):
+    """Along one direction, all arguments at once; then each gradient in turn is off by a hundredth."""
+    published = cases.of(mechanism)
+    (case,) = (case for case in published.cases if case.slug == slug)
+    gradients, given = cases.gradients(published, case), cases.variables(published, case)
+    names = sorted({name for found in gradients.values() for name in found})
+    along = {name: direction(published, name, given[name], 70 + i) for i, name in enumerate(names)}
+    measured = differences(published, case, along)
+    assert agree(measured, slopes(published, case, gradients, along))
+    for result, found in gradients.items():
+        for name, gradient in found.items():
+            if along[name].any():
+                off = max(0.01 * abs(gradient).max(), 1e-4 * max(1, abs(measured).max()) / abs(along[name]).sum())
+                spoilt = gradients | {result: found | {name: gradient + off * np.sign(along[name])}}
+                assert not agree(measured, slopes(published, case, spoilt, along)), (result, name)
 
 
 def test_the_manifest_of_the_gradients_describes_each():

@@ -22,7 +22,7 @@ import pkgutil
 
 from ._registry import Case, Published, mechanisms, of
 from .bounds import EPSILON, SAFETY, error_bounds
-from .derivatives import gradient_bounds, gradients, weights
+from .derivatives import WITHOUT_GRADIENTS, along, gradient_bounds, gradients, moved, variables, weights
 from .files import VERSION, write
 
 # A module of cases registers them when it is imported.
@@ -36,12 +36,16 @@ __all__ = [
     "MECHANISMS",
     "SAFETY",
     "VERSION",
+    "WITHOUT_GRADIENTS",
     "Case",
     "Published",
+    "along",
     "error_bounds",
     "gradient_bounds",
     "gradients",
+    "moved",
     "of",
+    "variables",
     "weights",
     "write",
 ]

@@ -50,6 +50,10 @@ class Published:
             done about an error: other implementations need not have them.
         tolerance: In float64, the largest error that counts as equal: an absolute one, relative to
             the largest expected magnitude where that exceeds 1.
+        variables: Arguments that are plain numbers, and no settings: there are gradients with
+            respect to them too.
+        distributions: Arguments that sum to one over their last axis: their gradients are those
+            along the simplex.
         cases: The cases, the ordinary ones first.
     """
 
@@ -58,6 +62,8 @@ class Published:
     axes: Mapping[str, tuple[str, ...]]
     choices: tuple[str, ...]
     tolerance: float
+    variables: tuple[str, ...]
+    distributions: tuple[str, ...]
     call: Callable = field(repr=False)
     make: Callable[[], Iterable[Case]] = field(repr=False)
 
@@ -100,6 +106,8 @@ def published(
     axes: Mapping[str, str] | None = None,
     choices: str = "",
     tolerance: float = 1e-10,
+    variables: str = "",
+    distributions: str = "",
     call: Callable = _plainly,
 ) -> Callable:
     """Register a generator of cases for one mechanism, or for several that take the same ones."""
@@ -112,6 +120,8 @@ def published(
                 {name: tuple(text.split()) for name, text in (axes or {}).items()},
                 tuple(choices.split()),
                 tolerance,
+                tuple(variables.split()),
+                tuple(distributions.split()),
                 call,
                 make,
             )

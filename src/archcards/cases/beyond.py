@@ -55,14 +55,14 @@ _TARGET, _DRAFT = np.array([0.625, 0.25, 0.125]), np.array([0.25, 0.5, 0.25])
 _APART = {"target": np.array([0.5, 0.5, 0.0]), "draft": np.array([0.0, 0.0, 1.0])}
 
 
-@published("residual", returns="distribution")
+@published("residual", returns="distribution", distributions="target draft")
 def residual():
     yield case("three tokens", target=_TARGET, draft=_DRAFT)
     yield case("a batch", target=np.stack([_TARGET, _DRAFT]), draft=np.stack([_DRAFT, _TARGET]))
     yield edge("disjoint", **_APART)
 
 
-@published("output_distribution", returns="distribution")
+@published("output_distribution", returns="distribution", distributions="target draft")
 def output_distribution():
     yield case("three tokens", target=_TARGET, draft=_DRAFT)
     yield edge("disjoint", **_APART)
@@ -70,7 +70,7 @@ def output_distribution():
     yield edge("certain", target=np.array([1.0, 0.0]), draft=np.array([1.0, 0.0]))
 
 
-@published("verify", returns="accepted next_distribution")
+@published("verify", returns="accepted next_distribution", distributions="target draft")
 def verify():
     def steps(name, tokens, uniforms, target=_TARGET, draft=_DRAFT, make=case):
         # The distribution after the last draft is another one, so that it cannot be mistaken.
@@ -91,7 +91,7 @@ def verify():
     yield steps("disjoint", [2], [0.25], _APART["target"], _APART["draft"], make=edge)
 
 
-@published("expected_tokens", returns="tokens")
+@published("expected_tokens", returns="tokens", variables="acceptance")
 def expected_tokens():
     yield case("four drafts", acceptance=0.75, lookahead=4)
     yield edge("nothing accepted", acceptance=0.0, lookahead=4)
@@ -115,7 +115,7 @@ def fit_power_law():
     yield edge("points on a line", compute=compute, loss=8 / compute)
 
 
-@published("parametric_loss", returns="loss")
+@published("parametric_loss", returns="loss", variables="N D law")
 def parametric_loss():
     yield case("one run", N=1e9, D=2e10, law=_LAW)
     yield case("several", N=np.array([1e8, 1e9, 1e10]), D=np.array([2e9, 2e10, 2e11]), law=_LAW)
@@ -130,7 +130,7 @@ def fit_parametric():
     yield case("one outlier", N=N, D=D, loss=loss * np.where(np.arange(25) == 3, 1.25, 1.0))
 
 
-@published("compute_optimal", returns="N D")
+@published("compute_optimal", returns="N D", variables="C law")
 def compute_optimal():
     yield case("Chinchilla's compute", C=5.76e23, law=_LAW)
     yield case("a small run", C=1e18, law=_LAW)

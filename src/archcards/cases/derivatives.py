@@ -6,15 +6,119 @@ reference (`make oracles`), and are kept in `results/`.
 
 import functools
 import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from ..checkout import NotACheckout, find_checkout
+from ..mechanisms import Frequencies
 from ._registry import Case, Published
 from .numbers import numbers
 
-__all__ = ["gradient_bounds", "gradients", "weights"]
+__all__ = [
+    "WITHOUT_GRADIENTS",
+    "along",
+    "gradient_bounds",
+    "gradients",
+    "moved",
+    "parts",
+    "variables",
+    "weights",
+]
+
+_MASK = "its result is a mask: whether a key may be read"
+_WHOLE = "its result is a whole number"
+_TABLE = "it makes a table of whole numbers and settings, and nothing in it is learnt"
+
+WITHOUT_GRADIENTS = {
+    **dict.fromkeys(
+        (
+            "causal", "chunked_causal", "completed_blocks", "select_blocks", "select_top_k",
+            "sliding_window", "with_global", "with_sinks",
+        ),
+        _MASK,
+    ),
+    **dict.fromkeys(("capacity", "edges", "sequence_length"), _WHOLE),
+    **dict.fromkeys(("alibi_slopes", "rope_frequencies", "sincos_positions"), _TABLE),
+    "fit_parametric": "its result is where an optimiser ends, known to a few digits only",
+}  # fmt: skip
+"""Mechanisms for which no gradients are published, with the reason; for all others there are some."""
+
+
+def variables(published: Published, case: Case) -> dict[str, np.ndarray]:
+    """The real numbers of a case with respect to which its results are differentiated.
+
+    A field of a record is named `weights.up_key`, a part of a tuple `state.0`. Arguments with an
+    infinite number in them are left out, and so are rotary frequencies, a table that is not learnt.
+
+    Example:
+        >>> from archcards import cases
+        >>> mixture = cases.of("mixture")
+        >>> list(variables(mixture, mixture.cases[0]))
+        ['x', 'routing.weights']
+    """
+    found: dict[str, np.ndarray] = {}
+    for name, value in case.arguments.items():
+        inside = dict(_real(name, value, name in published.variables))
+        if all(np.isfinite(array).all() for array in inside.values()):
+            found |= inside
+    return found
+
+
+def moved(case: Case, arrays: Mapping[str, np.ndarray]) -> Case:
+    """The case with other numbers in place of some, named as `variables` names them.
+
+    Example:
+        >>> from archcards import cases
+        >>> mixture = cases.of("mixture")
+        >>> near = moved(mixture.cases[0], {"routing.weights": np.zeros((4, 2))})
+        >>> float(mixture.results(mixture.reference, near)["output"].max())
+        0.0
+    """
+    return replace(case, arguments={n: _placed(n, x, arrays) for n, x in case.arguments.items()})
+
+
+def along(published: Published, name: str, array: np.ndarray) -> np.ndarray:
+    """A gradient, or a direction, as far as the argument may be moved: a distribution keeps its sum.
+
+    Example:
+        >>> from archcards import cases
+        >>> along(cases.of("residual"), "target", np.array([3.0, 1.0, 2.0]))
+        array([ 1., -1.,  0.])
+    """
+    return array - array.mean(-1, keepdims=True) if name in published.distributions else array
+
+
+def parts(value: object) -> dict[str, object]:
+    """The fields of a record or the parts of a tuple by name; none of what is neither."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None) or map(str, range(len(value)))
+        return dict(zip(names, value, strict=True))
+    return {}
+
+
+def _real(name, value, numbers_too):
+    """What is real in a value, by name."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" or numbers_too and isinstance(value, float):
+        yield name, np.asarray(value)
+    elif not isinstance(value, Frequencies):
+        for part, inside in parts(value).items():
+            yield from _real(f"{name}.{part}", inside, numbers_too)
+
+
+def _placed(name, value, arrays):
+    if name in arrays:
+        return arrays[name] if isinstance(value, np.ndarray) else float(arrays[name])
+    if not any(other.startswith(f"{name}.") for other in arrays):
+        return value
+    inside = {part: _placed(f"{name}.{part}", x, arrays) for part, x in parts(value).items()}
+    if is_dataclass(value):
+        return replace(value, **inside)
+    return value._replace(**inside) if hasattr(value, "_fields") else tuple(inside.values())
 
 
 def weights(published: Published, case: Case) -> dict[str, np.ndarray]:
@@ -37,8 +141,8 @@ def weights(published: Published, case: Case) -> dict[str, np.ndarray]:
 def gradients(published: Published, case: Case) -> dict[str, dict[str, np.ndarray]]:
     """The gradient of the sum of each weighted result with respect to each real argument.
 
-    A result that does not depend on an argument has none for it. What several results change by
-    together is the sum.
+    A result that does not depend on an argument has none for it; if no result does, because the
+    argument only chooses, the first has zeros. What several results change by together is the sum.
 
     Returns:
         By result, and in that by argument; empty if there are none for the case.

@@ -155,7 +155,7 @@ def completed_blocks():
     yield edge("no block is complete", queries=2, block=3)
 
 
-@published("compressed_attention")
+@published("compressed_attention", variables="sink")
 def compressed_attention():
     arrays = {
         "query": _QUERY, "key": _KEY, "value": _VALUE, "block": 2,
