@@ -62,6 +62,12 @@ class Fields:
         came = shown(self.values[name]) if name in self.values else "nothing"
         return UnsupportedConfig(f"{self.where(name)}: expected {expected}, came {came}")
 
+    def filled(self, values: Mapping[str, object]) -> "Fields":
+        """The same fields, and `values` where they are silent; what one is asked, both are."""
+        fuller = Fields({**values, **self.values}, self.path, self.notes)
+        fuller._seen = self._seen
+        return fuller
+
     def first(self, *names: str) -> str:
         """Of several names for the same field, the one that this file uses (or the first).
 

@@ -13,7 +13,7 @@ from ._heads import (
 )
 from ._towers import ALL, patch_embedding
 
-__all__ = ["bert", "camembert", "deit", "distilbert", "mpnet", "roberta", "vit"]
+__all__ = ["bert", "camembert", "deit", "distilbert", "mpnet", "roberta", "sides", "vit"]
 
 
 LONGEST_SIDE = 100_000
@@ -212,7 +212,8 @@ def mpnet(fields: Fields) -> Architecture:
     )
 
 
-def _pair(fields: Fields, name: str, default: int) -> tuple[int, int]:
+def sides(fields: Fields, name: str, default: int) -> tuple[int, int]:
+    """The height and width that a field gives as two numbers, or as one for both."""
     if isinstance(fields.values.get(name), (list, tuple)):
         height, width = fields.sizes(name, 2, least=1, most=LONGEST_SIDE)
         return height, width
@@ -223,8 +224,8 @@ def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
     hidden = fields.size("hidden_size")
     heads = fields.size("num_attention_heads")
     width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
-    height, across = _pair(fields, "image_size", 224)
-    patch_height, patch_width = _pair(fields, "patch_size", 16)
+    height, across = sides(fields, "image_size", 224)
+    patch_height, patch_width = sides(fields, "patch_size", 16)
     channels = fields.size("num_channels", 3)
     bias = fields.flag("qkv_bias", True)
     image = Image(height, across, patch_height, patch_width, extra)

@@ -132,6 +132,7 @@ def text_only(fields: Fields) -> Architecture:
             "text_config is silent, and the library's defaults for "
             f"{kind} are meant: {', '.join(f'{name} {value}' for name, value in silent.items())}"
         )
+    fields.only("is_encoder_decoder", False)
     # Nothing here but the tie reaches the text model.
     fields.skip(*fields.values)
     fields.nested("vision_config")
