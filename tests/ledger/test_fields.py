@@ -30,7 +30,7 @@ def of(value):
         (lambda f: f.maybe("x"), {1: 1, LARGEST_SIZE: LARGEST_SIZE}, None, None),
         (lambda f: f.maybe("x", least=0, most=3), {0: 0, 3: 3}, None, None),
         (lambda f: f.layers("x", 4), {1: 1, MOST_LAYERS: MOST_LAYERS}, 4, 4),
-        (lambda f: f.flag("x", True), {True: True, False: False}, True, True),
+        (lambda f: f.flag("x", True), {True: True, False: False}, True, False),
         (lambda f: f.flag("x", False), {True: True}, False, False),
         (lambda f: f.number("x", 0.5), {2: 2, -1.25: -1.25}, 0.5, 0.5),
         (lambda f: f.text("x", "silu"), {"gelu": "gelu", "": ""}, "silu", "silu"),

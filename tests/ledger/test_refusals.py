@@ -34,7 +34,6 @@ REFUSED = [
      "attention_types: expected global or local for each of 4 layers"),
     ("gpt_neo", {"attention_types": ABSENT, "attention_layers": ABSENT}, "attention_types: expected global or local for each of 4 layers"),
     ("mpt", {"attn_config": {"alibi": False}}, "attn_config.alibi: expected true, came false"),
-    ("gemma3", {"tie_word_embeddings": False}, "tie_word_embeddings: expected true, came false"),
     ("gemma3_text", {"layer_types": ABSENT, "sliding_window_pattern": "LX"},
      "sliding_window_pattern: expected a number of layers, or a string of L (window) and G (full)"),
     ("gemma3n_text", {"num_hidden_layers": 10, "layer_types": ABSENT, "num_kv_shared_layers": 8, "intermediate_size": 64},

@@ -125,10 +125,10 @@ class Fields:
         return self.size(name, default, most=MOST_LAYERS)
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false; null counts as absent."""
-        value = self.raw(name)
+        """True or false; `default` if absent, false if null, as the library takes it."""
+        value = self.raw(name, default)
         if value is None:
-            return default
+            return False
         if not isinstance(value, bool):
             raise self.refuse(name, "true or false")
         return value

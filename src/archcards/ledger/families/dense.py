@@ -285,6 +285,7 @@ def helium(fields: Fields) -> Architecture:
     return decoder(
         fields,
         head_width=128,
+        kv_heads=20,
         share=True,
         network_bias=fields.flag("mlp_bias", False),
         bias=fields.flag("attention_bias", False),
@@ -343,7 +344,7 @@ def exaone4_windows(fields: Fields, count: int) -> list[Reach]:
 def exaone4(fields: Fields) -> Architecture:
     """EXAONE 4: norms after each half and on heads; a window pattern as a number or as letters."""
     fields.skip("cache_implementation")
-    return decoder(fields, reach=exaone4_windows, norms=after_norms, extra=each_head)
+    return decoder(fields, kv_heads=32, reach=exaone4_windows, norms=after_norms, extra=each_head)
 
 
 def seed_oss(fields: Fields) -> Architecture:
@@ -385,6 +386,7 @@ def bitnet(fields: Fields) -> Architecture:
     hidden = fields.size("hidden_size")
     return decoder(
         fields,
+        kv_heads=5,
         network=lambda width, inner, bias: gated(width, inner, bias) + rms_norm("inner", inner),
         bias=fields.flag("attention_bias", False),
         extra=lambda widths: rms_norm("before output", hidden),

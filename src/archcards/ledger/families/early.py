@@ -313,7 +313,7 @@ def mpt(fields: Fields) -> Architecture:
     """MPT: ALiBi, no biases at all, norms without bias."""
     hidden, heads, width = _heads(fields, ("d_model",), ("n_heads",))
     fields.only("no_bias", True)
-    ratio = fields.size("expansion_ratio", 4)
+    fields.only("expansion_ratio", 4, because="the library's network is four times as wide")
     options = fields.nested("attn_config")
     if options is not None:
         options.only("attn_type", "multihead_attention")
@@ -332,7 +332,7 @@ def mpt(fields: Fields) -> Architecture:
     )
     layer = Layer(
         (attention(hidden, heads, heads, width),),
-        (dense(plain(hidden, ratio * hidden, False)),),
+        (dense(plain(hidden, 4 * hidden, False)),),
         layer_norms(hidden, False),
     )
     return _stack(

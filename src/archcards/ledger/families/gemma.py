@@ -95,13 +95,12 @@ def gemma3(fields: Fields) -> Architecture:
     text = fields.nested("text_config")
     if text is None:
         raise fields.refuse("text_config", "an object with the text model's fields")
+    # The table is tied, or not, by what the whole file says; the text model's own word is not read.
+    tied = fields.flag("tie_word_embeddings", True)
+    text = Fields({**text.values, "tie_word_embeddings": tied}, text.path, fields.notes)
     text.only("model_type", "gemma3_text")
     vision = fields.nested("vision_config")
     tokens = fields.size("mm_tokens_per_image", 256)
-    outer = fields.values.get("tie_word_embeddings")
-    if outer is not None and outer is not True:
-        raise fields.refuse("tie_word_embeddings", "true")
-    fields.skip("tie_word_embeddings")
     tower = None
     if vision is not None:
         tower = siglip(

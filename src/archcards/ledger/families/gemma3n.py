@@ -26,6 +26,8 @@ def gemma3n_text(fields: Fields, *, head: bool | None = None) -> Architecture:
     window = fields.size("sliding_window", 512)
     windows = reaches(fields, layers, window, implied=lambda layer: (layer + 1) % 5 != 0)
     borrowing = fields.size("num_kv_shared_layers", 15, least=0, most=layers - 1)
+    if borrowing >= layers:  # the default, of a model with fewer layers
+        raise fields.refuse("num_kv_shared_layers", f"fewer than the {layers} layers")
     owners = layers - borrowing
     if borrowing and set(windows[:owners]) != set(windows):
         raise fields.refuse(

@@ -88,7 +88,7 @@ def glm4_moe(fields: Fields) -> Architecture:
 def dots1(fields: Fields) -> Architecture:
     """dots.llm1: head norms; windows only where the file lists them."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
+    widths = head_widths(fields, hidden, kv_default=32)
     window = 4096 if "sliding_window" not in fields else fields.maybe("sliding_window")
     first = fields.size("max_window_layers", 62, least=0)
     if fields.values.get("use_sliding_window") is False:
@@ -105,7 +105,7 @@ def dots1(fields: Fields) -> Architecture:
 def exaone_moe(fields: Fields) -> Architecture:
     """K-EXAONE: head norms, three window layers to a full one."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
-    widths = head_widths(fields, hidden)
+    widths = head_widths(fields, hidden, kv_default=32)
     window = (
         4096 if "sliding_window" not in fields else fields.maybe("sliding_window", least=0) or None
     )

@@ -104,10 +104,11 @@ def _t5(fields: Fields, default: str, every_layer: bool = False) -> Architecture
         raise fields.refuse("feed_forward_proj", "an activation, or gated- and an activation")
     layers = fields.layers("num_layers")
     decoder = fields.layers("num_decoder_layers", layers)
+    silent = fields.raw("tie_word_embeddings") is None  # null too: only false unties these
     return _stacks(
         fields,
         ([network] * layers, [network] * decoder),
-        tied=fields.flag("tie_word_embeddings", True),
+        tied=silent or fields.flag("tie_word_embeddings", True),
         every_layer=every_layer,
     )
 

@@ -114,9 +114,7 @@ def zamba2(fields: Fields) -> Architecture:
     )
     fields.only("use_shared_block_lora", True)
     fields.only("state_size", fields.values.get("mamba_d_state", 64))
-    mlp_adapt = fields.flag("use_shared_mlp_adapter", True)
-    if not mlp_adapt:
-        raise fields.refuse("use_shared_mlp_adapter", "true")
+    fields.only("use_shared_mlp_adapter", True)
     rank = fields.size(fields.first("adapter_rank", "lora_rank"), 128)
     inner = fields.size("intermediate_size", 4 * hidden)
     fields.only("ffn_hidden_size", inner)
