@@ -112,7 +112,7 @@ def merge_without_a_neutral_element(state, other):
     """Subtract −∞ from −∞ where both pieces are empty: the NaN outlives every later piece.
 
     Seen in: PyTorch's merger of context-parallel attention, when the first block is empty;
-    Model-Optimizer #745 works around it by skipping such blocks.
+    Model-Optimizer #745 makes that merger skip blank blocks.
     """
     maximum = np.maximum(state.maximum, other.maximum)
     with np.errstate(invalid="ignore"):

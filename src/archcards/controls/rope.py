@@ -148,7 +148,7 @@ def _with_inverse(inverse, **options):
 def exponent_without_its_sign(rotary_dim, **options):
     """Use base^(2i/d): from the second pair on, angles so large that they are noise.
 
-    Seen in: labml #313.
+    Seen in: the text of an annotated implementation whose code has the sign (labml #313).
     """
     return _with_inverse(1 / rope_frequencies(rotary_dim, **options).inverse, **options)
 

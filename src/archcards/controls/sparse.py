@@ -163,7 +163,7 @@ def select_blocks_into_the_future(
     """Read chosen blocks whole: the query's own block holds its future.
 
     Seen in: block-sparse kernels without an inner causal mask; fla-org/native-sparse-attention #14
-    asks after it.
+    asks after it, and finds the mask there.
     """
     chosen = select_blocks(
         scores, count, keys, block=block, first=first, recent=recent, offset=offset
