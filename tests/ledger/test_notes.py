@@ -107,6 +107,10 @@ def test_every_note_is_told_to_some_file():
         "the vision and audio towers and their projectors are not counted: text weights only",
         "towers and their projectors are not counted: text weights only",
         "text_config is silent, and the library's defaults for ",
+        # Families that the library does not have; their own tests read such files.
+        " is the width of gate and up together: ",
+        "ChatGLMModel: the file names the body alone, and its weights have the head",
+        "the talker and what makes sound of its tokens are not counted",
     }
     found = list(beginnings())
     assert len(found) > 40

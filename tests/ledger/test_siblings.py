@@ -24,7 +24,7 @@ def test_as_many_parameters_as_the_library_builds(case):
 
 def test_nearly_every_family_is_compared_with_the_library():
     compared = {case["config"]["model_type"] for case in LIBRARY}
-    # Other names of compared families; one that does not load there; one with towers besides.
+    # Other names of compared families; some that do not load there; some with towers besides.
     assert set(READERS) - compared <= {
         "kimi_k2",
         "kimi_k25",
@@ -35,6 +35,15 @@ def test_nearly_every_family_is_compared_with_the_library():
         "Yi",
         "RefinedWeb",
         "RefinedWebModel",
+        "baichuan",
+        "chatglm",
+        "deepseek",
+        "internlm2",
+        "internvl_chat",
+        "minicpm",
+        "qwen",
+        "qwen2_5_omni",
+        "qwen3_omni_moe",
     } | set(WRAPPERS)
 
 

@@ -43,6 +43,7 @@ class Fields:
         self.path = path
         self.notes = [] if notes is None else notes
         self._seen: set[str] = set()
+        self._own: Mapping[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
@@ -53,6 +54,7 @@ class Fields:
 
     def where(self, name: str) -> str:
         """The field's path from the top of the file."""
+        name = self._own.get(name, name)
         if not name.isprintable() or len(name) > 60:
             name = shown(name)
         return f"{self.path}.{name}" if self.path else name
@@ -64,9 +66,20 @@ class Fields:
 
     def filled(self, values: Mapping[str, object]) -> "Fields":
         """The same fields, and `values` where they are silent; what one is asked, both are."""
-        fuller = Fields({**values, **self.values}, self.path, self.notes)
-        fuller._seen = self._seen
-        return fuller
+        return self._again({**values, **self.values})
+
+    def named(self, **names: str) -> "Fields":
+        """The same fields for a reader that knows some under another name: `known="the file's"`."""
+        values = {known: self.values[own] for known, own in names.items() if own in self.values}
+        found = self._again({**self.values, **values})
+        found._own = names
+        self._seen.update(names.values())
+        return found
+
+    def _again(self, values: Mapping[str, object]) -> "Fields":
+        found = Fields(values, self.path, self.notes)
+        found._seen = self._seen
+        return found
 
     def first(self, *names: str) -> str:
         """Of several names for the same field, the one that this file uses (or the first).

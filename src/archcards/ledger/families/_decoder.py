@@ -161,14 +161,16 @@ def decoder(
     extra: Callable[[Widths], tuple[Tensor, ...]] = lambda widths: (),
     tied: bool = False,
     head_bias: bool = False,
+    head: bool | None = None,
     **biases,
 ) -> Architecture:
     """A decoder with Llama's fields, as one that differs from Llama in no more than these.
 
     `head_width` and `kv_heads` are meant where the file is silent (with `share` the width cannot
     be another than the heads' share); `count` names the field with the number of layers, `reach`
-    and `parts` read what each layer sees and which feed-forward part it has; `extra` are further tensors of attention; `biases` are those of its
-    projections.
+    and `parts` read what each layer sees and which feed-forward part it has; `extra` are further
+    tensors of attention; `head` says whether a head follows, where the class does not; `biases`
+    are those of attention's projections.
     """
     hidden, layers = fields.size("hidden_size"), fields.layers(count)
     widths = head_widths(fields, hidden, default=head_width, kv_default=kv_heads, share=share)
@@ -194,6 +196,7 @@ def decoder(
         tied=tied_table(fields, tied),
         final=final("final", hidden),
         head_bias=head_bias,
+        head=head,
     )
 
 

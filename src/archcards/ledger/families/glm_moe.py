@@ -8,10 +8,10 @@ from .deepseek import mixed_feed_forward, prediction
 from .gemma import pattern
 from .mixtures import chosen
 
-__all__ = ["dots1", "exaone_moe", "glm4_moe"]
+__all__ = ["dots1", "exaone_moe", "first_dense", "glm4_moe"]
 
 
-def _read(
+def first_dense(
     fields: Fields,
     hidden: int,
     widths: Widths,
@@ -23,6 +23,7 @@ def _read(
     output_bias: bool,
     shared_default: int = 0,
 ) -> Architecture:
+    """A decoder whose first layers are dense and whose others are mixtures with shared experts."""
     layers = len(windows)
     count = fields.size(fields.first("n_routed_experts", "num_experts", "num_local_experts"))
     fields.skip("n_group", "topk_group", "num_experts_per_token")
@@ -72,7 +73,7 @@ def glm4_moe(fields: Fields) -> Architecture:
     """GLM-4.5, 4.6 and 4.7: biases on query, key and value if asked, head norms if asked."""
     hidden, layers = fields.size("hidden_size"), fields.layers()
     widths = head_widths(fields, hidden, kv_default=8)
-    return _read(
+    return first_dense(
         fields,
         hidden,
         widths,
@@ -97,7 +98,7 @@ def dots1(fields: Fields) -> Architecture:
     fields.only("use_qk_norm", True)
     windows = reaches(fields, layers, window, implied=lambda layer: layer >= first)
     bias = fields.flag("attention_bias", False)
-    return _read(
+    return first_dense(
         fields, hidden, widths, windows, dense_first=0, head_norm=True, bias=bias, output_bias=bias
     )
 
@@ -112,7 +113,7 @@ def exaone_moe(fields: Fields) -> Architecture:
     implied = None if window is None else pattern(fields, "sliding_window_pattern", 4)
     fields.skip("sliding_window_pattern")
     windows = reaches(fields, layers, window, implied=implied)
-    found = _read(
+    found = first_dense(
         fields,
         hidden,
         widths,

@@ -10,7 +10,9 @@ from . import linear, llama, mixtures
 from ._towers import pixtral, qwen2_5_vision, qwen2_vision, qwen_vision
 
 __all__ = [
+    "internvl_chat",
     "mistral3",
+    "omni",
     "qwen2_5_vl",
     "qwen2_vl",
     "qwen3_5",
@@ -28,12 +30,13 @@ def _joined(
     tower: Callable[[Fields, int], Tower] | None,
     *,
     outer_tie: bool = True,
+    outer_class: bool = True,
     silent: Mapping[str, int] = MappingProxyType({}),
 ) -> Architecture:
     """The text model of `text_config` (or of this very object, as older files have it) and a tower.
 
     `outer_tie`: whether `tie_word_embeddings` counts here rather than inside;
-    `silent` are sizes that the text model leaves out.
+    `outer_class`: whether `architectures` does; `silent` are sizes that the text model leaves out.
     """
     text = fields.nested("text_config")
     vision = fields.nested("vision_config")
@@ -48,7 +51,7 @@ def _joined(
         text.text("model_type", text_types[0], text_types)
         values = {**silent, **text.values}
         # The class, and the classes of a classifier, stand outside.
-        for name in ("architectures", "id2label", "num_labels"):
+        for name in ("architectures", "id2label", "num_labels") if outer_class else ():
             values[name] = fields.raw(name)
         given = fields.raw("tie_word_embeddings")
         if given is not None:
@@ -95,7 +98,12 @@ def qwen3_5_moe(fields: Fields) -> Architecture:
     return _joined(fields, linear.qwen3_5_moe_text, ("qwen3_5_moe_text",), qwen_vision)
 
 
-SAME = {"glm4v_text": "glm4", "glm4v_moe_text": "glm4_moe"}
+SAME = {
+    "glm4v_text": "glm4",
+    "glm4v_moe_text": "glm4_moe",
+    "qwen2_5_omni_text": "qwen2",
+    "qwen3_omni_moe_text": "qwen3_moe",
+}
 """Text models that are another family's under a name of their own."""
 
 
@@ -114,7 +122,7 @@ SIZES = {
 """The same for both."""
 
 
-def text_only(fields: Fields) -> Architecture:
+def text_only(fields: Fields, *, outer_class: bool = True) -> Architecture:
     """A text model of a family read here behind towers that are not counted."""
     from . import READERS, reader
 
@@ -138,7 +146,23 @@ def text_only(fields: Fields) -> Architecture:
     fields.nested("vision_config")
     fields.nested("audio_config")
     fields.note("towers and their projectors are not counted: text weights only")
-    return _joined(fields, reader(kind), (named,), None, silent=silent)
+    return _joined(fields, reader(kind), (named,), None, outer_class=outer_class, silent=silent)
+
+
+def internvl_chat(fields: Fields) -> Architecture:
+    """InternVL under the name of its own code: the text model is in `llm_config`."""
+    fields.skip(*(name for name in fields.values if name != "is_encoder_decoder"))
+    return text_only(fields.named(text_config="llm_config"), outer_class=False)
+
+
+def omni(fields: Fields) -> Architecture:
+    """Qwen's Omni models: the text model of the thinker; nothing that hears, sees or speaks."""
+    thinker = fields.nested("thinker_config")
+    if thinker is None:
+        raise fields.refuse("thinker_config", "an object with the thinker's fields")
+    fields.skip("talker_config", "token2wav_config", "code2wav_config", "enable_audio_output")
+    fields.note("the talker and what makes sound of its tokens are not counted")
+    return text_only(thinker)
 
 
 def mistral3(fields: Fields) -> Architecture:
