@@ -107,7 +107,7 @@ class Bound:
     def asked(self, case: Case, names: Sequence[str]) -> list[str]:
         """The arguments among these whose gradients are to be compared.
 
-        PyTorch differentiates by what it is given as tensors: by no field of a record, and no plain number.
+        PyTorch differentiates by what it is given as tensors: not by fields of records or plain numbers.
         """
         if self._gradients:
             names = [n for n in names if n in self._gradients or n.partition(".")[0] in self._gradients]
@@ -129,7 +129,8 @@ class Bound:
             NotImplementedError: If the function has no gradients.
         """
         if self._published.mechanism in _OBJECTS:
-            raise NotImplementedError(f"those of the objects of {self._published.mechanism} are published only")
+            name = self._published.mechanism
+            raise NotImplementedError(f"those of the objects of {name} are published only")
         given = self._given(_copied(case))
         if self._adapter.backward is not None:
             found = self._backward(case, given, weights)

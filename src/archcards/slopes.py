@@ -131,7 +131,7 @@ def _wanted(published, case, known, weights, name):
 
 def _published_slope(published, case, dtype, known, weights, name, gradient):
     wanted = _wanted(published, case, known, weights, name)
-    # With respect to numbers such as a count of parameters gradients are small, and must be right all the same.
+    # With respect to a number such as a count of parameters a gradient is small, and must be right too.
     largest = np.abs(cases.variables(published, case)[name]).max(initial=0.0)
     allowed = published.tolerance * min(1.0, max(np.abs(wanted).max(initial=0.0), 1 / max(1.0, largest)))
     if dtype != "float64":
@@ -149,7 +149,8 @@ _NEAR = 1e-5
 def _directed_slope(published, case, agreed, weights, name, gradient):
     """The slope along a fixed direction, which differences of the reference give too."""
     given = cases.variables(published, case)[name]
-    along = cases.along(published, name, numbers(*gradient.shape, seed=70) * (given != 0))  # 0 may be an end
+    along = numbers(*gradient.shape, seed=70) * (given != 0)  # 0 may be an end
+    along = cases.along(published, name, along)
 
     def total(step):
         found = published.results(agreed, cases.moved(case, {name: given + step * along}))

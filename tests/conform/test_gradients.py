@@ -280,7 +280,9 @@ def routed(logits, k, bias=None, renormalise=True, scale=1.0):
     return experts, scale * (weights / weights.sum(-1, keepdims=True) if renormalise else weights)
 
 
-def routed_back(_, g, logits, k, bias=None, renormalise=True, scale=1.0, shared=True, learnt=True, biased=False):
+def routed_back(
+    _, g, logits, k, bias=None, renormalise=True, scale=1.0, shared=True, learnt=True, biased=False
+):
     experts, _ = routed(logits, k, bias)
     scores = 1 / (1 + np.exp(-logits))
     chosen = np.take_along_axis(scores, experts, axis=-1)
@@ -350,27 +352,34 @@ def left_over_back(g, target, draft):
     surplus = np.maximum(target - draft, 0)
     to_surplus = g * (target > draft) / mass
     to_minimum = (g * surplus).sum(-1, keepdims=True) / mass**2
-    return {"target": to_surplus + to_minimum * (target < draft), "draft": to_minimum * (draft < target) - to_surplus}
+    to_target = to_surplus + to_minimum * (target < draft)
+    return {"target": to_target, "draft": to_minimum * (draft < target) - to_surplus}
 
 
 def test_distributions_have_gradients_along_the_simplex():
     """Another formula for the same distribution has other slopes off it, and is right."""
     assert conform("residual", left_over, backward=left_over_back)
-    report = conform("residual", left_over, backward=lambda g, **given: left_over_back(g, **given) | {"draft": 0 * g})
+
+    def stopped(g, **given):
+        return left_over_back(g, **given) | {"draft": 0 * g}
+
+    report = conform("residual", left_over, backward=stopped)
     assert {slope.argument for slope in report.gradients if not slope.equal} == {"draft"}
 
 
-def law_back(g, N, D, law, exponent=True):
-    slope = -g * law.alpha * law.A / N ** (law.alpha + exponent)
-    return {"N": slope, "D": -g * law.beta * law.B / D ** (law.beta + 1)}
+def law_back(g, N, D, law):
+    to_N = -g * law.alpha * law.A / N ** (law.alpha + 1)
+    return {"N": to_N, "D": -g * law.beta * law.B / D ** (law.beta + 1)}
 
 
 def test_small_gradients_of_large_numbers_are_compared():
     """That of a count of parameters is some 1e-10, and twice that is wrong."""
     function = cases.of("parametric_loss").reference
     assert conform("parametric_loss", function, backward=law_back)
-    for wrong in (lambda g, **given: law_back(2 * g, **given), lambda g, **given: {n: 0 * x for n, x in law_back(g, **given).items()}):
-        report = conform("parametric_loss", function, backward=wrong)
+    for factor in (0, 2):
+        report = conform(
+            "parametric_loss", function, backward=lambda g, **given: law_back(factor * g, **given)
+        )
         assert {slope.argument for slope in report.gradients if not slope.equal} == {"N", "D"}
 
 

@@ -221,7 +221,8 @@ def _tensors(record, like):
     """The fields of a record, arrays as tensors of the dtype of another tensor."""
     fields = record._asdict() if hasattr(record, "_asdict") else vars(record)
     arrays = {n: x for n, x in fields.items() if torch.is_tensor(x) or isinstance(x, np.ndarray)}
-    return SimpleNamespace(**{**fields, **{n: torch.as_tensor(x).to(like.dtype) for n, x in arrays.items()}})
+    tensors = {n: torch.as_tensor(x).to(like.dtype) for n, x in arrays.items()}
+    return SimpleNamespace(**{**fields, **tensors})
 
 
 def latent_attention(x, weights, frequencies=None, scale=None, cache=None):
@@ -265,7 +266,10 @@ def mamba2_block(x, weights, cache=None, dt_limit=(0.0, math.inf), eps=1e-5):
     z, u, dt = (x @ w.input).split([inner, channels, heads], -1)
     u, inputs, state = _convolved(u, w, cache)
     u, B, C = u.split([inner, (channels - inner) // 2, (channels - inner) // 2], -1)
-    u, B, C = (part.unflatten(-1, (n, -1)).transpose(1, 2) for part, n in ((u, heads), (B, w.groups), (C, w.groups)))
+    u, B, C = (
+        part.unflatten(-1, (count, -1)).transpose(1, 2)
+        for part, count in ((u, heads), (B, w.groups), (C, w.groups))
+    )
     A = -torch.exp(w.A_log)
     y, state = state_space_dual(u, dt.transpose(1, 2), A, B, C, w.D, w.dt_bias, True, dt_limit, state)
     y = gated_norm(y.transpose(1, 2).flatten(-2), z, w.norm, w.groups, eps)
@@ -303,8 +307,9 @@ def hyper_connection(streams, sublayer, mixing, read, write):
 
 def hyper_coefficients(streams, weight, bias, scale, iterations=20, eps=1e-6):
     count = streams.shape[-2]
-    logits = rms_norm(streams.flatten(-2), eps=eps) @ weight
-    parts = zip(scale, logits.split([count, count, count**2], -1), bias.split([count, count, count**2]), strict=True)
+    sizes = [count, count, count**2]
+    logits = (rms_norm(streams.flatten(-2), eps=eps) @ weight).split(sizes, -1)
+    parts = zip(scale, logits, bias.split(sizes), strict=True)
     read, write, mixing = (factor * part + shift for factor, part, shift in parts)
     mixing = sinkhorn(mixing.unflatten(-1, (count, count)), iterations)
     return mixing, torch.sigmoid(read), 2 * torch.sigmoid(write)
@@ -368,7 +373,7 @@ def mixture(x, experts, routing, shared=()):
 
 
 def load_balance_loss(logits, k):
-    """How many tokens each expert is assigned is constant; the gradient is that of the mean probability."""
+    """How many tokens an expert is assigned is constant: the gradient is that of the probabilities."""
     count = logits.shape[-1]
     assigned = (_top(logits, k)[..., None] == torch.arange(count)).to(logits.dtype).mean((-3, -2))
     return count * (assigned * torch.softmax(logits, -1).mean(-2)).sum(-1)

@@ -17,30 +17,10 @@ from in_torch import FUNCTIONS
 from archcards import cases
 from archcards.cases import along
 from archcards.cases.bounds import EPSILON, bound, nearby
-from archcards.cases.derivatives import parts
+from archcards.cases.derivatives import differentiable, parts
 from archcards.libraries import Torch
 
 TORCH = Torch("float64")
-
-
-# Two gradients may be meant there, or none.
-AT_A_TIE = {
-    ("mixture", "dropped tokens"),
-    ("output_distribution", "equal"),
-    ("output_distribution", "certain"),
-    ("route_top_k", "ties to the lower index"),
-    ("verify", "the uniform equals the ratio"),
-    ("verify", "a token that the target never says"),
-}
-
-
-def differentiable(published, case):
-    """Whether a case has gradients that say something."""
-    # Long cases say nothing new; a row that reads nothing has no gradient; and of logits of several
-    # hundred, the gradient of a log-sum-exp in float32 is what the rounding of the sum makes of it.
-    finite = all(np.isfinite(result).all() for result in published.expected(case).values())
-    tie = (published.mechanism, case.name) in AT_A_TIE
-    return finite and not tie and case.size <= 2000 and not case.arguments.get("empty") and case.name != "large logits"
 
 
 def differentiate(published, case, variables, weights):

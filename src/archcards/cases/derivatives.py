@@ -18,8 +18,10 @@ from ._registry import Case, Published
 from .numbers import numbers
 
 __all__ = [
+    "AT_A_TIE",
     "WITHOUT_GRADIENTS",
     "along",
+    "differentiable",
     "gradient_bounds",
     "gradients",
     "moved",
@@ -30,7 +32,7 @@ __all__ = [
 
 _MASK = "its result is a mask: whether a key may be read"
 _WHOLE = "its result is a whole number"
-_TABLE = "it makes a table of whole numbers and settings, and nothing in it is learnt"
+_TABLE = "its result is a table made from whole numbers and settings, none of which is learnt"
 
 WITHOUT_GRADIENTS = {
     **dict.fromkeys(
@@ -45,6 +47,30 @@ WITHOUT_GRADIENTS = {
     "fit_parametric": "its result is where an optimiser ends, known to a few digits only",
 }  # fmt: skip
 """Mechanisms for which no gradients are published, with the reason; for all others there are some."""
+
+AT_A_TIE = {
+    ("mixture", "dropped tokens"),  # whether a weight of zero is one that is learnt
+    ("output_distribution", "certain"),
+    ("output_distribution", "equal"),
+    ("route_top_k", "ties to the lower index"),
+    ("verify", "a token that the target never says"),
+    ("verify", "the uniform equals the ratio"),
+}
+"""Cases, by mechanism and name, in which more than one gradient may be meant."""
+
+
+def differentiable(published: Published, case: Case) -> bool:
+    """Whether gradients are published for a case: whether they say something.
+
+    There are none at a tie and where a result is infinite or a row reads nothing. Long cases say nothing
+    new; and of logits of several hundred, the gradient of a log-sum-exp in float32 is what the rounding
+    of the sum makes of it.
+    """
+    if published.mechanism in WITHOUT_GRADIENTS or (published.mechanism, case.name) in AT_A_TIE:
+        return False
+    if case.size > 2000 or case.arguments.get("empty") or case.name == "large logits":
+        return False
+    return all(np.isfinite(result).all() for result in published.expected(case).values())
 
 
 def variables(published: Published, case: Case) -> dict[str, np.ndarray]:
@@ -103,7 +129,8 @@ def parts(value: object) -> dict[str, object]:
 
 def _real(name, value, numbers_too):
     """What is real in a value, by name."""
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f" or numbers_too and isinstance(value, float):
+    array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    if array or numbers_too and isinstance(value, float):
         yield name, np.asarray(value)
     elif not isinstance(value, Frequencies):
         for part, inside in parts(value).items():
