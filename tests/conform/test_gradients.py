@@ -334,6 +334,7 @@ def test_a_field_of_a_record_has_a_gradient():
     report = conform("mixture", mixed, backward=mixed_back)
     assert report and {slope.argument for slope in report.gradients} == {"routing.weights"}
     assert "backward does not return those of x" in str(report)
+    assert "not compared" not in str(conform("mixture", mixed, backward=mixed_back, gradients="routing"))
     doubled = conform("mixture", mixed, backward=lambda g, **given: mixed_back(2 * g, **given))
     assert "gradient of routing.weights: wrong in" in str(doubled)
     assert "in every case it is the published one times 2" in str(doubled)
@@ -367,6 +368,35 @@ def test_distributions_have_gradients_along_the_simplex():
     assert {slope.argument for slope in report.gradients if not slope.equal} == {"draft"}
 
 
+def below(target, draft, tokens, uniforms):
+    """Which draft is the first to be rejected, where its draw must be below the ratio; what is left there."""
+    for step, token in enumerate(tokens):
+        if uniforms[step] * draft[step, token] >= target[step, token]:
+            return step, left_over(target[step], draft[step])
+    return len(tokens), target[-1]
+
+
+def below_back(_, g, target, draft, tokens, uniforms):
+    step, _ = below(target, draft, tokens, uniforms)
+    found = {"target": np.zeros_like(target), "draft": np.zeros_like(draft)}
+    if step == len(tokens):
+        found["target"][-1] = g
+    else:
+        for name, gradient in left_over_back(g, target[step], draft[step]).items():
+            found[name][step] = gradient
+    return found
+
+
+def test_conventions_have_slopes_along_the_simplex():
+    def doubled(_, g, **given):
+        return below_back(None, 2 * g, **given)
+
+    follows = {"follows": "strictly below the ratio"}
+    assert conform("verify", below, backward=below_back, **follows)
+    report = conform("verify", below, backward=doubled, **follows)
+    assert {slope.argument for slope in report.gradients if not slope.equal} == {"target"}
+
+
 def law_back(g, N, D, law):
     to_N = -g * law.alpha * law.A / N ** (law.alpha + 1)
     return {"N": to_N, "D": -g * law.beta * law.B / D ** (law.beta + 1)}
@@ -380,7 +410,8 @@ def test_small_gradients_of_large_numbers_are_compared():
         report = conform(
             "parametric_loss", function, backward=lambda g, **given: law_back(factor * g, **given)
         )
-        assert {slope.argument for slope in report.gradients if not slope.equal} == {"N", "D"}
+        assert {slope.argument for slope in report.gradients} == {"N", "D"}
+        assert not any(slope.equal for slope in report.gradients)
 
 
 def test_the_wheel_has_the_published_gradients(tmp_path):

@@ -123,6 +123,7 @@ def test_a_gradient_is_the_slope_of_the_reference_and_no_other_is(mechanism, slu
     (case,) = (case for case in published.cases if case.slug == slug)
     gradients, given = cases.gradients(published, case), cases.variables(published, case)
     names = sorted({name for found in gradients.values() for name in found})
+    assert names == sorted(given)
     along = {name: direction(published, name, given[name], 70 + i) for i, name in enumerate(names)}
     measured = differences(published, case, along)
     assert agree(measured, slopes(published, case, gradients, along))
