@@ -5,6 +5,7 @@ from collections import Counter
 import torch
 import transformers
 from transformers import AutoConfig
+from transformers.modeling_outputs import MoeModelOutputWithPast
 from transformers.models.auto import modeling_auto
 
 __all__ = ["built", "held", "parameters_of", "steps"]
@@ -54,11 +55,16 @@ def built(config, device="meta"):
 
 
 def parameters_of(model):
-    """Parameters that training moves; the biases that correct a routing are none of them.
+    """How many parameters the model has, without the biases that correct a routing.
 
-    The library has these biases as buffers, or as parameters without a gradient.
+    No gradient moves these; most of the library's families have them as buffers, two as parameters.
     """
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    corrections = ("expert_bias", "e_score_correction_bias")
+    return sum(
+        parameter.numel()
+        for name, parameter in model.named_parameters()
+        if not name.endswith(corrections)
+    )
 
 
 def steps(model, lengths, source=None):
@@ -67,14 +73,15 @@ def steps(model, lengths, source=None):
     Args:
         model: what `built` returned, with weights.
         lengths: tokens of the prompts.
-        source: tokens of the encoder's input, where there is an encoder.
+        source: tokens of the encoder's output, where there is an encoder; it is made up.
 
     Yields:
         Tokens so far, and the scalars held by what they are (see `held`).
     """
     fixed, name = {"use_cache": True}, "input_ids"
     if source is not None:
-        fixed["encoder_outputs"] = model.get_encoder()(input_ids=_tokens(source))
+        read = torch.randn(1, source, model.config.hidden_size)
+        fixed["encoder_outputs"] = MoeModelOutputWithPast(last_hidden_state=read)
         name = "decoder_input_ids"
     for length in lengths:
         cache = None
