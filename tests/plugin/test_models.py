@@ -113,8 +113,8 @@ def test_coverage_lists_every_family_and_what_each_refuses(models):
     assert "head_dimthe heads' share of hidden_sizedecoder" in besides
     with pytest.raises(UnsupportedConfig, match="head_dim: expected the heads' share of hidden_size"):
         read_config(
-            {"model_type": "helium", "hidden_size": 64, "num_attention_heads": 4, "head_dim": 32,
-             "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 10}
+            {"model_type": "helium", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4,
+             "head_dim": 32, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 10}
         )  # fmt: skip
     with pytest.raises(UnsupportedConfig, match="is_encoder_decoder"):
         read_config(bundled_config("t5-small") | {"is_encoder_decoder": False})

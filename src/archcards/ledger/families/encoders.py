@@ -4,6 +4,7 @@ from ..architecture import Architecture, Embeddings, Head, Image, Layer, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, layer_norm, layer_norms, linear, plain, vector
 from ._heads import (
+    CLASSES,
     CLASSIFIERS,
     EACH_TOKEN,
     architecture_class,
@@ -242,6 +243,8 @@ def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
         layer_norm("attention", hidden) + layer_norm("feed-forward", hidden),
     )
     classes, name = labels(fields), architecture_class(fields)
+    if name == f"{prefix}ForImageClassification":
+        classes = classes or CLASSES
     fields.skip("encoder_stride", "pooler_act")
     pooled = fields.size("pooler_output_size", hidden)
     final = layer_norm("final", hidden)
@@ -254,8 +257,6 @@ def _vit(fields: Fields, prefix: str, extra: int) -> Architecture:
     elif name == f"{prefix}Model":
         final += linear("pooler", hidden, pooled, True, per="sequence")
         fields.note(f"{name}: with the pooler, without a classifier")
-    elif name == f"{prefix}ForImageClassification":
-        raise fields.refuse("id2label", "the names of the classes (or num_labels)")
     else:
         raise fields.refuse("architectures", f"{prefix}ForImageClassification or {prefix}Model")
     tokens = (

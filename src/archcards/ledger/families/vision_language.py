@@ -31,11 +31,13 @@ def _joined(
     *,
     outer_tie: bool = True,
     outer_class: bool = True,
+    either_tie: bool = False,
     silent: Mapping[str, int] = MappingProxyType({}),
 ) -> Architecture:
     """The text model of `text_config` (or of this very object, as older files have it) and a tower.
 
-    `outer_tie`: whether `tie_word_embeddings` counts here rather than inside;
+    `outer_tie`: whether `tie_word_embeddings` counts here rather than inside, `either_tie`: whether
+    it ties in either place;
     `outer_class`: whether `architectures` does; `silent` are sizes that the text model leaves out.
     """
     text = fields.nested("text_config")
@@ -57,7 +59,9 @@ def _joined(
         if given is not None:
             if not outer_tie and given != text.values.get("tie_word_embeddings", False):
                 raise fields.refuse("tie_word_embeddings", "the value in text_config")
-            values["tie_word_embeddings"] = fields.flag("tie_word_embeddings", False)
+            tied = fields.flag("tie_word_embeddings", False)
+            inner = either_tie and text.flag("tie_word_embeddings", False)
+            values["tie_word_embeddings"] = tied or inner
         text = Fields(values, fields.where("text_config"), fields.notes)
         found = read(text)
         text.skip("model_type")
@@ -69,12 +73,14 @@ def _joined(
 
 def qwen2_vl(fields: Fields) -> Architecture:
     """Qwen2-VL."""
-    return _joined(fields, llama.qwen2, ("qwen2_vl_text", "qwen2_vl"), qwen2_vision)
+    types = ("qwen2_vl_text", "qwen2_vl")
+    return _joined(fields, llama.qwen2, types, qwen2_vision, either_tie=True)
 
 
 def qwen2_5_vl(fields: Fields) -> Architecture:
     """Qwen2.5-VL: its tower has windows, gated networks and norms without shift."""
-    return _joined(fields, llama.qwen2, ("qwen2_5_vl_text", "qwen2_5_vl"), qwen2_5_vision)
+    types = ("qwen2_5_vl_text", "qwen2_5_vl")
+    return _joined(fields, llama.qwen2, types, qwen2_5_vision, either_tie=True)
 
 
 def qwen3_vl(fields: Fields) -> Architecture:
@@ -106,6 +112,12 @@ SAME = {
 }
 """Text models that are another family's under a name of their own."""
 
+
+EITHER = frozenset(
+    ("glm4v", "glm4v_moe", "llava", "llava_next_video", "llava_onevision", "video_llama_3")
+)
+"""Families whose table is tied if this object says so or the one inside; of others, this one's word
+counts where it has one."""
 
 SILENT = {
     "llama": {"intermediate_size": 11008},
@@ -146,7 +158,15 @@ def text_only(fields: Fields, *, outer_class: bool = True) -> Architecture:
     fields.nested("vision_config")
     fields.nested("audio_config")
     fields.note("towers and their projectors are not counted: text weights only")
-    return _joined(fields, reader(kind), (named,), None, outer_class=outer_class, silent=silent)
+    return _joined(
+        fields,
+        reader(kind),
+        (named,),
+        None,
+        outer_class=outer_class,
+        either_tie=fields.values.get("model_type") in EITHER,
+        silent=silent,
+    )
 
 
 def internvl_chat(fields: Fields) -> Architecture:
