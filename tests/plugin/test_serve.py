@@ -12,6 +12,9 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+from archcards.evidence import runner
+from archcards.evidence.runner import run_chapters
+
 ROOT = Path(__file__).parents[2]
 SOURCES = """paper:
   title: A Paper
@@ -35,6 +38,8 @@ fact("answer", answer())
 ```
 
 The answer is {{ answer }}, of {{ paper.heads }} heads.
+
+## Sources
 """
 
 
@@ -107,7 +112,13 @@ def test_every_edit_shows_and_faults_come_and_go(book):
         assert "Line 13" in text and "paper" in text
         book.write(index=PAGE.replace("answer()", "nonsense()"))  # a block that raises
         text = until(page, "NameError")
-        assert "Line 10" in text and "This page cannot be published" in text and "paper" not in text
+        assert "Line 10" in text and "This page cannot be published" in text and "does not list" not in text
+        book.write(index=PAGE + "\nSee [that](nowhere.md).\n")  # a dead link
+        assert "Line 17" in until(page, "link to nowhere.md, which the site does not have")
+        (book.docs / "index.md").write_bytes("# Größe\n".encode("latin-1"))  # no text
+        until(page, "not UTF-8")
+        book.write(index=PAGE.replace("sources: [", "template: nowhere.html\nsources: ["))  # what the theme lacks
+        until(page, "the theme has no template nowhere.html")
         book.write(index=PAGE + "\nSeventeen is 17.\n")  # a numeral in prose
         text = until(page, "the numeral 17")
         assert "NameError" not in text
@@ -118,3 +129,12 @@ def test_every_edit_shows_and_faults_come_and_go(book):
         book.write(index=PAGE, other="# Other\n\nNew.\n")  # a new page
         until(lambda: page("other/"), "New.")
         assert "cannot be published" not in page()
+
+
+def test_what_has_not_changed_is_not_compiled_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")  # which changes how Python compiles
+    times = []
+    for _ in range(2):
+        run_chapters([], tmp_path)
+        times.append({path: path.stat().st_mtime_ns for path in Path(runner.__file__).parent.rglob("*.pyc")})
+    assert times[0] and times[0] == times[1]  # else a server would take it for an edit, for ever

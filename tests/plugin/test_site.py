@@ -275,3 +275,26 @@ def test_a_warning_of_another_plugin_is_a_fault(book):
     (book.folder / "mkdocs.yml").write_text((book.folder / "mkdocs.yml").read_text().replace("'good.md', ", ""))
     built = book.build()
     assert built.returncode != 0 and "good.md" in built.stderr
+
+
+def test_a_site_that_is_a_link_stays_one(book):
+    book.write(index=GOOD)
+    (book.folder / "elsewhere").mkdir()
+    book.site.symlink_to("elsewhere")
+    for _ in range(2):
+        built = book.build()
+        assert built.returncode == 0, built.stderr
+    assert book.site.is_symlink() and "There are" in book.page("")
+    assert not list(book.folder.glob(".*-*"))
+
+
+def test_what_is_published_is_what_was_proved(book):
+    """The page that is saved while its book runs, here by an extension of the site, is not read again."""
+    saved = f"open({str(book.docs / 'index.md')!r}, 'a').write('\\n\\nThere are 36.\\n')"
+    (book.folder / "saving.py").write_text(f"def on_files(files, config):\n    {saved}\n")
+    book.write(index=GOOD)
+    with open(book.folder / "mkdocs.yml", "a") as settings:
+        settings.write("hooks: [saving.py]\n")
+    built = book.build()
+    assert built.returncode == 0 and "There are 36" in (book.docs / "index.md").read_text(), built.stderr
+    assert "There are 36." not in plain_text(book.page(""))

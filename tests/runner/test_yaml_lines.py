@@ -60,3 +60,8 @@ def test_what_is_wrong_is_told_with_its_line(text, line, reason):
         read_yaml(text, 11)
     assert caught.value.line == line and caught.value.reason.startswith(reason)
     assert "\n" not in caught.value.reason
+
+
+def test_numbers_are_those_that_were_typed():
+    text = "[1:30, 010, 0x1f, .nan, 1.50e+3, .5, 12, -3, 0]"
+    assert read_yaml(text).plain() == ["1:30", "010", "0x1f", ".nan", 1500.0, 0.5, 12, -3, 0]

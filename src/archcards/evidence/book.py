@@ -15,7 +15,7 @@ from pathlib import Path
 from .cards import Card, FrontMatter, read_front_matter
 from .chapter import Chapter, read_chapter
 from .memory import Memory
-from .problem import Problem
+from .problem import Problem, decoded
 from .prose import substitute
 from .record import Check, Derivation, Event, Fact, Figure, Table
 from .rules import (
@@ -101,7 +101,13 @@ class Page:
 
     def format(self, name: str, spec: str = "") -> str:
         """The fact as prose shows it; `KeyError` or `ValueError` says what is wrong."""
-        value = self.lookup(name).value
+        found = self.lookup(name)
+        value = found.value
+        if isinstance(found, Quote) and spec not in ("", ","):
+            raise ValueError(
+                f"the quoted number {name} is shown as its source prints it, "
+                f"its digits grouped at most: {{{{ {name}:,}}}}"
+            )
         if isinstance(value, float) and not spec and len(repr(value)) > 8:
             raise ValueError(
                 f"the fact {name} has many digits; say how many to show, such as {{{{ {name}:.3f}}}}"
@@ -150,17 +156,30 @@ def read_book(docs: Path) -> list[Chapter]:
 
 def _files(docs: Path) -> list[Path]:
     """The files that a site is made of: all but hidden ones and those in hidden folders."""
-    found = (file for file in docs.rglob("*") if file.is_file())
     return sorted(
-        file
-        for file in found
-        if not any(part.startswith(".") for part in file.relative_to(docs).parts)
+        file for file in docs.rglob("*") if file.is_file() and not _hidden(file, docs)
     )
+
+
+def _hidden(place: Path, docs: Path) -> bool:
+    return any(part.startswith(".") for part in place.relative_to(docs).parts)
 
 
 def _unread(docs: Path) -> list[Problem]:
     """Files that a site generator would publish as pages and that this book would not prove."""
-    return [
+    links = sorted(place for place in docs.rglob("*") if place.is_symlink() and not place.is_file())
+    linked = [
+        Problem(
+            f"{docs.name}/{place.relative_to(docs).as_posix()}",
+            1,
+            "a link to a folder, whose pages are not proved; move them here"
+            if place.is_dir()
+            else "a link to a file that is not there",
+        )
+        for place in links
+        if not _hidden(place, docs)
+    ]
+    return linked + [
         Problem(
             f"{docs.name}/{file.relative_to(docs).as_posix()}",
             1,
@@ -197,6 +216,8 @@ def prove(
         doubles[problem.path].append(problem)
     sources, problems = read_sources(f"{docs.name}/sources.yml", docs / "sources.yml")
     names = read_names(docs / "names.txt")
+    if (docs / "names.txt").exists():
+        problems += decoded(f"{docs.name}/names.txt", (docs / "names.txt").read_bytes())[1]
     fronts = [read_front_matter(c, sources) for c in chapters]
     lists = [{key: sources[key] for key in f.sources if key in sources} for f in fronts]
     printed = [{key: source.printed for key, source in listed.items()} for listed in lists]

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["Call", "find_call", "is_typed"]
+__all__ = ["Call", "find_call", "is_typed", "never_computed"]
 
 _CONVERSIONS = {"abs", "bool", "float", "int", "round", "str", "float64", "int64", "array", "asarray"}
 _PACKAGE = str(Path(__file__).parent)
@@ -78,6 +78,37 @@ def is_typed(node: ast.expr) -> bool:
             name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
             return name in _CONVERSIONS and all(map(is_typed, [*args, *(k.value for k in keywords)]))
     return False
+
+
+def never_computed(node: ast.expr, tree: ast.Module | None) -> bool:
+    """Whether an expression is made of literals only, or is a name that only ever holds such a one."""
+    if isinstance(node, ast.Name) and tree is not None:
+        return _only_ever_typed(node.id, tree)
+    return is_typed(node)
+
+
+def _only_ever_typed(name: str, tree: ast.Module) -> bool:
+    literals = bindings = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.arg == name:
+            bindings += 1
+        elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            bindings += 1
+        elif isinstance(node, ast.alias) and (node.asname or node.name) == name:
+            bindings += 1
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            literals += sum(_assigns_typed(target, node.value, name) for target in targets)
+    return 0 < bindings == literals
+
+
+def _assigns_typed(target: ast.expr, value: ast.expr, name: str) -> int:
+    if isinstance(target, ast.Name):
+        return int(target.id == name and is_typed(value))
+    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        pairs = zip(target.elts, value.elts, strict=False)
+        return sum(_assigns_typed(part, given, name) for part, given in pairs)
+    return 0
 
 
 def _first_frame_outside() -> FrameType | None:

@@ -22,6 +22,9 @@ _MATERIAL = {
 }  # fmt: skip
 
 
+_TEXTS = ("title", "description", "subtitle")
+
+
 @dataclass(frozen=True)
 class Card:
     """The six fields of an architecture, as written: facts are not yet put in."""
@@ -70,10 +73,12 @@ def read_front_matter(chapter: Chapter, known: Collection[str]) -> FrontMatter:
         problems += _card_problems(chapter, root, values)
         if all(values.values()):
             card = Card(**values)
+    shown = [root.value[name] for name in (*FIELDS, *_TEXTS) if name in root.value]
+    tags = root.value["tags"].value if "tags" in root.value else ()
+    shown += tags if isinstance(tags, tuple) else ()
     texts = tuple(
         (node.line, node.last, str(node.value))
-        for name, node in root.value.items()
-        if name in (*FIELDS, "title", "description", "subtitle")
+        for node in shown
         if node.value is not None and not isinstance(node.value, dict | tuple)
     )
     return FrontMatter(card, sources, texts, tuple(problems))
@@ -84,6 +89,10 @@ def _problems(chapter: Chapter, root: Node) -> list[Problem]:
         chapter.problem(line, f"unknown field {name!r} in the front matter")
         for name, line in root.keys
         if name not in FIELDS and name not in _MATERIAL
+    ] + [
+        chapter.problem(line, f"the {name} of a page is one text")
+        for name, line in root.keys
+        if name in _TEXTS and isinstance(root.value[name].value, dict | tuple)
     ]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .problem import Problem
+from .problem import Problem, decoded
 
 __all__ = ["Chapter", "Fence", "read_chapter"]
 
@@ -117,12 +117,9 @@ def read_chapter(path: str, data: bytes) -> Chapter:
         >>> [(f.line, f.first, f.end, f.code) for f in page.blocks]
         [(3, 4, 5, 'x = 1')]
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        reason = "not UTF-8; save the file as UTF-8"
-        return Chapter(path, "", (), None, (), (), (Problem(path, line, reason),))
+    text, undecodable = decoded(path, data)
+    if undecodable:
+        return Chapter(path, "", (), None, (), (), tuple(undecodable))
     lines = tuple(line.removesuffix("\r") for line in text.split("\n"))
     scanner = _Scanner(path, lines)
     scanner.run()

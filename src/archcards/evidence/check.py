@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .calls import Call, is_typed
+from .calls import Call, never_computed
 from .comparison import shared
 from .record import Check, CheckFailed, current_recorder
 from .verdict import NOTHING, RELATIONS, Judge
@@ -145,7 +145,7 @@ def _vouches_for_itself(call: Call) -> list[str]:
     actual, expected = given.get("actual"), given.get("expected")
     if actual is None or expected is None:
         return []
-    if is_typed(actual):
+    if never_computed(actual, call.tree):
         return ["the actual value is typed, not computed: compute it"]
     if ast.dump(actual) == ast.dump(expected):
         return [f"both sides are the same expression: {_OTHERWISE}"]

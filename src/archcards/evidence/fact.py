@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from typing import Any
 
 import numpy as np
 
-from .calls import Call, is_typed
+from .calls import Call, never_computed
 from .record import Fact, current_recorder
 
 __all__ = ["fact"]
@@ -87,30 +86,4 @@ def _typed(call: Call) -> bool:
     value = next((k.value for k in call.node.keywords if k.arg == "value"), value)
     if value is None:
         return False
-    if isinstance(value, ast.Name) and call.tree is not None:
-        return _only_ever_typed(value.id, call.tree)
-    return is_typed(value)
-
-
-def _only_ever_typed(name: str, tree: ast.Module) -> bool:
-    literals = bindings = 0
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg) and node.arg == name:
-            bindings += 1
-        elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            bindings += 1
-        elif isinstance(node, ast.alias) and (node.asname or node.name) == name:
-            bindings += 1
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            literals += sum(_assignsis_typed(target, node.value, name) for target in targets)
-    return 0 < bindings == literals
-
-
-def _assignsis_typed(target: ast.expr, value: ast.expr, name: str) -> int:
-    if isinstance(target, ast.Name):
-        return int(target.id == name and is_typed(value))
-    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        pairs = zip(target.elts, value.elts, strict=False)
-        return sum(_assignsis_typed(part, given, name) for part, given in pairs)
-    return 0
+    return never_computed(value, call.tree)

@@ -24,6 +24,8 @@ _MONTH = (
 _YEAR = r"(?:19[5-9]\d|20[0-3]\d)"
 _ALONE = r"(?![\w%‰°×]|[.,:/]\d)"  # the number ends here
 _START = r"(?<![\w$€£+\-−.,:/])"  # and began here, unsigned
+_FACT = "\ufffb"  # stands for a fact, which is a number too
+_JOINED = rf"(?![{BLANK}{_FACT}*\u00ad\u200b-\u200d\u2060]*[\d{_FACT}])"  # by markup or nothing that is seen
 _POINTED = r"\(?\d{1,3}(?:\.\d{1,3})*[a-z]?\)?(?![\w%‰°×])"
 _RANGE = rf"{_POINTED}(?:\s*[–-]\s*{_POINTED})?"
 _BITS = r"(?:1|2|3|4|5|6|8|16|32|64|128)"
@@ -43,14 +45,15 @@ _EXEMPT = re.compile(
     |\b(?:issue|pull\s+request|discussion|PR)\s+\d+{_ALONE}
     |{_START}[1-4]-?D(?!\w)(?:[–/-][1-4]-?D(?!\w))?
     |{_START}(?:{_BITS}(?:-|\s)?(?:,|\s+(?:and|or|to)|–)\s*){{0,4}}{_BITS}[-\s]bits?(?!\w)
-    |(?<![\w$€£+−.,:/])(?<!(?<![^\W\d])-)[01](?:–[01])?{_ALONE}  # also in top-1, not in -1
+    |(?<![\w$€£+−.,:/{_FACT}])(?<!(?<![^\W\d])-)[01](?:–[01])?{_ALONE}{_JOINED}  # also in top-1, not in -1
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_](?:\w|(?<=\d)[.,:/·](?=\d)|(?<=\w)\.(?=\d))*")
 _LARGE_WORDS = re.compile(
-    r"(?:thir|four|fif|six|seven|eigh|nine)teen(?:th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)(?:ty|tieth)"
-    r"|(?:hundred|thousand|million|billion|trillion)(?:th)?",
+    r"(?:thir|four|fif|six|seven|eigh|nine)teen(?:th|fold)?"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)(?:ty(?:fold)?|tieth)"
+    r"|(?:hundred|thousand|(?:m|b|tr|quadr|quint)illion)(?:th|fold)?",
     re.IGNORECASE,
 )
 _ONLY_NUMERAL = re.compile(
@@ -58,7 +61,7 @@ _ONLY_NUMERAL = re.compile(
 )
 _SCRIPT = re.compile(r"[\^_]\s*(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\\[a-zA-Z]+|[^\s{}\\])")
 _SEPARATORS = re.compile(r"(?<=\d)(?:\\[,!;:]|\{,\}|~)(?=\d)")
-_TEX_NUMBER = re.compile(r"\d+(?:,+\d{3}(?!\d))*(?:\.\d+)?|\.\d+")
+_TEX_NUMBER = re.compile(r"\d+(?:(?:,+(?=\d{3}(?!\d))| +|\{\})\d+)*(?:\.\d+)?|\.\d+")
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,10 @@ def find_numerals(text: str, names: Sequence[str] = ()) -> list[Numeral]:
 
 def numerals_of(scanned: Scanned, names: Sequence[str] = ()) -> list[Numeral]:
     """The same for a text that is already scanned."""
-    found = list(_in_text(scanned.text, names))
+    text = scanned.text
+    for use in scanned.facts:
+        text = text[: use.start] + _FACT * (use.end - use.start) + text[use.end :]
+    found = list(_in_text(text, names))
     for position, code in scanned.code:
         if _ONLY_NUMERAL.fullmatch(code):
             found += [Numeral(n.text, n.start + position) for n in _in_text(code, ())]
@@ -133,7 +139,7 @@ _patterns: dict[tuple[str, ...], re.Pattern[str]] = {}
 def _in_formula(tex: str) -> Iterator[Numeral]:
     # Removed characters leave blanks, so that positions stay.
     def blank(match: re.Match[str]) -> str:
-        return " " * len(match[0])
+        return BLANK * len(match[0])
 
     tex = _SCRIPT.sub(blank, tex)
     joined = _SEPARATORS.sub(lambda match: "," * len(match[0]), tex)

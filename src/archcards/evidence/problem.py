@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "decoded"]
 
 
 @dataclass(frozen=True, order=True)
@@ -26,3 +26,17 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.reason}"
+
+
+def decoded(path: str, data: bytes) -> tuple[str, list[Problem]]:
+    """The text of a file, without its byte order mark; what is not UTF-8 is no text and a problem.
+
+    Example:
+        >>> decoded("docs/names.txt", b"Llama 3\n")
+        ('Llama 3\n', [])
+    """
+    try:
+        return data.decode("utf-8-sig"), []
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        return "", [Problem(path, line, "not UTF-8; save the file as UTF-8")]

@@ -37,8 +37,12 @@ _TOKENS = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 _SEEN_ATTRIBUTE = re.compile(
-    r"""(?:^|(?<=[\s{]))(?:title|alt|aria-label|aria-description|placeholder|label|summary)=(?:"([^"]*)"|'([^']*)')"""
+    r"""(?:^|(?<=[\s{]))(?:title|alt|aria-label|aria-description|placeholder|label|summary|value|start)
+    \s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>{}]+))""",
+    re.IGNORECASE | re.VERBOSE,
 )
+# After such a line, a line with a number and a point is an item of a list; after others it is text.
+_LIST_BEFORE = re.compile(r"[ >]*(?:(?:[-*+:]|\#{1,6}|\d+[.)])[ \t]|!!!|\?\?\?|===|\[\^|<)")
 _TITLE = re.compile(r"""[ \t]+(?:"([^"]*)"|'([^']*)'|\(([^()]*)\))[ \t]*$""")
 
 
@@ -59,7 +63,8 @@ class Scanned:
 
     `text` is as long as what was scanned, blank where there is no text. `code` and `tex` are
     (position, content) pairs, `displayed` the positions of displayed formulas. `facts` are the facts
-    used, `stray` the positions of braces that look like one and are none.
+    used, `stray` the positions of braces that look like one and are none. `footnotes` are (position,
+    label, whether it is the note itself).
     """
 
     text: str
@@ -68,10 +73,11 @@ class Scanned:
     displayed: tuple[int, ...] = ()
     facts: tuple[FactUse, ...] = ()
     stray: tuple[int, ...] = field(default=())
+    footnotes: tuple[tuple[int, str, bool], ...] = ()
 
 
-def scan(text: str) -> Scanned:
-    """Takes a paragraph (or a caption, a claim, a field of the card) apart.
+def scan(text: str, *, lists: bool = True) -> Scanned:
+    """Takes a paragraph (or a caption, a claim, a field of the card, which hold no `lists`) apart.
 
     Example:
         >>> found = scan("see [it](https://x.org/36), `n`, $a_2$ and {{ edges:,}}")
@@ -80,18 +86,20 @@ def scan(text: str) -> Scanned:
         >>> [(f.name, f.spec) for f in found.facts]
         [('edges', ',')]
     """
-    return _Scan(text).result()
+    return _Scan(text, lists).result()
 
 
 class _Scan:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, lists: bool) -> None:
         self.source = source
+        self.lists = lists
         self.kept = list(source)
         self.code: list[tuple[int, str]] = []
         self.tex: list[tuple[int, str]] = []
         self.displayed: list[int] = []
         self.facts: list[FactUse] = []
         self.stray: list[int] = []
+        self.footnotes: list[tuple[int, str, bool]] = []
 
     def result(self) -> Scanned:
         position = 0
@@ -99,7 +107,7 @@ class _Scan:
             position = self.token(match)
         return Scanned(
             "".join(self.kept), tuple(self.code), tuple(self.tex), tuple(self.displayed),
-            tuple(self.facts), tuple(self.stray),
+            tuple(self.facts), tuple(self.stray), tuple(self.footnotes),
         )  # fmt: skip
 
     def token(self, match: re.Match[str]) -> int:
@@ -120,6 +128,10 @@ class _Scan:
             self.blank(start, end)
             if len(character) == 1:
                 self.kept[start] = character
+        elif groups["attributes"] and not self.attributes(start, end):
+            return start + 1
+        elif groups["marker"] and not self.item(start):
+            return end
         elif groups["tag"] or groups["attributes"]:
             self.keep_only(start, end, _SEEN_ATTRIBUTE)
         elif groups["target"] or groups["definition"]:
@@ -133,9 +145,27 @@ class _Scan:
                 return title.start(n)  # the title is text: read it on
         else:
             assert kind is not None
+            if groups["footnote"]:
+                label = match[0].removesuffix(":")
+                self.footnotes.append((start, label, match[0] != label))
             self.facts_within(start, end)
             self.blank(start, end)
         return end
+
+    def attributes(self, start: int, end: int) -> bool:
+        """Whether Markdown takes these braces for attributes: of what stands before them in the line,
+        of a heading or a cell that they end, or of the block of which they are the last line."""
+        before = self.source[self.source.rfind("\n", 0, start) + 1 : start].lstrip(" >")
+        after = self.source[end:].partition("\n")[0].strip()
+        ends = not after or after.startswith("|")
+        return before.endswith(tuple(")]*_`>")) or (
+            ends and (not before or before.startswith(("#", ":")) or "|" in before)
+        )
+
+    def item(self, start: int) -> bool:
+        """Whether a number with a point that begins a line there begins an item of a list."""
+        lines = self.source[:start].split("\n")[:-1]
+        return self.lists and (not lines or any(map(_LIST_BEFORE.match, lines)))
 
     def fact(self, start: int, *, tex: bool) -> int:
         match = _FACT.match(self.source, start)

@@ -35,8 +35,9 @@ def text_problems(page: Page, names: Sequence[str]) -> Iterator[Problem]:
     for fence in page.chapter.fences:
         if any("{{" in value for value in fence.options.values()):
             yield page.chapter.problem(fence.line, "the options of a fence take no facts")
-    for text, lines in _texts(page):
-        found = scan(text)
+    notes: list[tuple[str, bool, int]] = []
+    for text, lines, prose in _texts(page):
+        found = scan(text, lists=prose)
 
         def problem(position: int, reason: str, text: str = text, lines: range = lines) -> Problem:
             return page.chapter.problem(_line(page.chapter, text, position, lines), reason)
@@ -59,21 +60,38 @@ def text_problems(page: Page, names: Sequence[str]) -> Iterator[Problem]:
                 )
         for match in re.finditer(r"\$\$", found.text):
             yield problem(match.start(), "$$ without its partner in the same paragraph")
+        if prose:
+            for position, label, defined in found.footnotes:
+                notes.append((label, defined, _line(page.chapter, text, position, lines)))
+    yield from _footnote_problems(page.chapter, notes)
 
 
-def _texts(page: Page) -> Iterator[tuple[str, range]]:
-    """Each text that a reader sees, and the lines it spans: one if it is no text of the page's own."""
+def _footnote_problems(
+    chapter: Chapter, notes: Sequence[tuple[str, bool, int]]
+) -> Iterator[Problem]:
+    """Footnotes that the text calls and the page lacks, and the other way round."""
+    called, given = ({label for label, defined, _ in notes if defined == d} for d in (False, True))
+    for label, defined, line in notes:
+        if not defined and label not in given:
+            yield chapter.problem(line, f"the page has no footnote {label}")
+        if defined and label not in called:
+            yield chapter.problem(line, f"nothing refers to the footnote {label}")
+
+
+def _texts(page: Page) -> Iterator[tuple[str, range, bool]]:
+    """Each text that a reader sees, the lines it spans (one if it is no text of the page's own), and
+    whether it is a paragraph of prose."""
     for first, last, text in page.front.texts:
-        yield text, range(first, last + 1)
+        yield text, range(first, last + 1), False
     for line, text in paragraphs(page.chapter.prose):
-        yield text, range(line, line + text.count("\n") + 1)
+        yield text, range(line, line + text.count("\n") + 1), True
     for fence in page.chapter.fences:
         for name in ("title", "tabs"):
             if name in fence.options and "{{" not in fence.options[name]:
-                yield fence.options[name], range(fence.line, fence.line + 1)
+                yield fence.options[name], range(fence.line, fence.line + 1), False
     for event in page.events:
         for text in _event_texts(event):
-            yield text.replace("\n", " "), range(event.line, event.line + 1)
+            yield text.replace("\n", " "), range(event.line, event.line + 1), False
 
 
 def _line(chapter: Chapter, text: str, position: int, lines: range) -> int:
@@ -150,7 +168,7 @@ def exercise_problems(page: Page) -> Iterator[Problem]:
         b.fence.line for b in page.blocks if any(isinstance(event, Check) for event in b.events)
     }
     for index, (line, depth, title) in enumerate(headings):
-        if re.match(r"Exercise\b", title):
+        if re.match(r"Exercise\b", title, re.IGNORECASE):
             end = next(
                 (n for n, d, _ in headings[index + 1 :] if d <= depth), len(page.chapter.lines) + 1
             )
@@ -206,11 +224,18 @@ def snippet_problems(chapter: Chapter, folders: Sequence[Path]) -> Iterator[Prob
 def docstring_problems(root: Path) -> Iterator[Problem]:
     """Executed fences in the docstrings under `src`: the API pages would run them unseen."""
     for file in sorted((root / "src").rglob("*.py")):
-        text = file.read_text("utf-8")
+        data = file.read_bytes()
+        text = data.decode("utf-8", "replace")
         if not _EXECUTED.search(text):
             continue
         path, lines = file.relative_to(root).as_posix(), text.split("\n")
-        for node in ast.walk(ast.parse(text)):
+        try:
+            tree = ast.parse(data)
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", None) or 1
+            yield Problem(path, line, f"cannot be read: {error.args[0]}", lines[line - 1].strip())
+            continue
+        for node in ast.walk(tree):
             body = getattr(node, "body", None)
             for statement in body if isinstance(body, list) else []:
                 if not (

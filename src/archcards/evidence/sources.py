@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .problem import Problem
+from .problem import Problem, decoded
 from .yaml_lines import Node, YamlError, read_yaml
 
 __all__ = ["Quote", "Source", "read_names", "read_sources"]
@@ -56,9 +56,8 @@ def read_sources(path: str, file: Path) -> tuple[dict[str, Source], list[Problem
     """Reads `sources.yml`; an incomplete source is a problem. `path` is what messages call the file."""
     if not file.exists():
         return {}, []
-    text = file.read_text("utf-8")
+    text, problems = decoded(path, file.read_bytes())
     lines = text.split("\n")
-    problems: list[Problem] = []
 
     def report(line: int, reason: str) -> None:
         problems.append(
@@ -71,7 +70,7 @@ def read_sources(path: str, file: Path) -> tuple[dict[str, Source], list[Problem
         report(error.line, error.reason)
         return {}, problems
     if root.value is None:
-        return {}, []
+        return {}, problems
     if not isinstance(root.value, dict):
         report(root.line, "sources are a mapping from keys to their fields")
         return {}, problems
@@ -128,6 +127,8 @@ def _quotes(key: str, node: Node, report: Any) -> dict[str, Quote]:
             report(
                 line, f"the quoted number {key}.{name} needs a value and where the source prints it"
             )
+        elif isinstance(entry["value"], bool | list | dict):
+            report(line, f"the quoted number {key}.{name} is one number, or text as printed")
         elif unknown := set(entry) - _QUOTE_FIELDS:
             report(line, f"unknown field {sorted(unknown)[0]!r} of the quoted number {key}.{name}")
         else:
@@ -141,7 +142,8 @@ def read_names(file: Path) -> tuple[str, ...]:
     """The exempt names, longest first; a line that begins with `#` is a comment."""
     if not file.exists():
         return ()
-    lines = (line.strip() for line in file.read_text("utf-8").split("\n"))
+    text, _ = decoded(file.name, file.read_bytes())
+    lines = (line.strip() for line in text.split("\n"))
     return tuple(
         sorted(
             {line for line in lines if line and not line.startswith("#")},

@@ -189,6 +189,10 @@ class _Page:
             )
         else:
             self.tell_output()
+        try:
+            json.dumps(event.to_json(), ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            event = Failure(line=event.line, reason="half of a character, which no file can hold")
         self.channel.send(event=event.to_json())
 
     def tell_output(self, *, final: bool = False) -> None:
@@ -202,8 +206,8 @@ class _Page:
             self.block_failed = True
 
     def fail(self, line: int, reason: str, detail: str = "") -> None:
-        failure = Failure(line=line or self.block["line"], reason=reason)
-        self.channel.send(event=failure.to_json(), detail=detail)
+        failure = Failure(line=line or self.block["line"], reason=_writable(reason))
+        self.channel.send(event=failure.to_json(), detail=_writable(detail))
 
     def refused(self, line: int, reason: str) -> None:
         """What a guard reports."""
@@ -226,6 +230,10 @@ class _Page:
         if args.exc_value is not None:
             self.fail_with(args.exc_value, "ignored by Python: ")
             self.block_failed = True
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _quoted(text: str) -> str:

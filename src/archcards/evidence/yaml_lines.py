@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,11 +43,20 @@ class Node:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads dates as text, since every value is shown to a reader as it was typed."""
+    """Reads dates, octal and sexagesimal numbers as text, since every value is shown to a reader as
+    it was typed: `1:30` is not 90, and `010` is not 8."""
 
 
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(?:0|[1-9][0-9_]*)$"),
+    "tag:yaml.org,2002:float": re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$"),
+}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [
+        (tag, _NUMBERS.get(tag, pattern))
+        for tag, pattern in resolvers
+        if tag != "tag:yaml.org,2002:timestamp"
+    ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
@@ -74,8 +84,13 @@ def read_yaml(text: str, first_line: int = 1) -> Node:
         ) from None
 
 
-def _convert(loader: _Loader, node: yaml.Node, first: int) -> Node:
+def _convert(
+    loader: _Loader, node: yaml.Node, first: int, around: tuple[yaml.Node, ...] = ()
+) -> Node:
     line = first + node.start_mark.line
+    if node in around:
+        raise YamlError(line, "this value holds itself")
+    around = (*around, node)
     last = max(line, first + node.end_mark.line - (node.end_mark.column == 0))
     if isinstance(node, yaml.MappingNode):
         values: dict[str, Node] = {}
@@ -84,10 +99,11 @@ def _convert(loader: _Loader, node: yaml.Node, first: int) -> Node:
             key = str(loader.construct_object(key_node, deep=True))
             if key in values:
                 raise YamlError(first + key_node.start_mark.line, f"{key} is given twice")
-            values[key] = _convert(loader, value_node, first)
+            values[key] = _convert(loader, value_node, first, around)
             keys.append((key, first + key_node.start_mark.line))
         return Node(values, line, last, tuple(keys))
     if isinstance(node, yaml.SequenceNode):
-        return Node(tuple(_convert(loader, item, first) for item in node.value), line, last)
+        items = tuple(_convert(loader, item, first, around) for item in node.value)
+        return Node(items, line, last)
     block = node.style in ("|", ">")  # begins on the line of its sign, one above its text
     return Node(loader.construct_object(node, deep=True), min(line + block, last), last)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from html.parser import HTMLParser
 
@@ -21,9 +21,9 @@ from archcards.evidence.record import Event, Output
 from archcards.evidence.runner import Block
 
 from . import render
-from .markup import tokens
+from .markup import Token, tokens
 
-__all__ = ["Blocks", "install", "mark_fences", "misplaced", "unsafe"]
+__all__ = ["Blocks", "install", "mark_fences", "misplaced", "origins", "unsafe"]
 
 _KEY = "acline"  # fence options are letters and digits only
 _HOLDER = re.compile(r'<div class="ac-block" data-ac-line="(\d+)"></div>')
@@ -35,6 +35,7 @@ _ALLOWED = frozenset(
     svg symbol table tbody td text tfoot th thead title tr tspan u ul use var clippath metadata
     """.split()
 )
+_UNSEEN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.I)
 _VOID = frozenset({"br", "col", "hr", "img"})
 
 
@@ -158,6 +159,17 @@ def install(current: Callable[[], Blocks | None]) -> None:
         formatters[language] = formatter(name)
 
 
+def origins(page: str) -> Iterator[tuple[Token, int]]:
+    """The tokens of a page, each with the line of the block that it comes from, or 0."""
+    depth = line = 0
+    for token in tokens(page):
+        if line and len(token.inside) < depth:
+            line = 0
+        if token.kind == "open" and not line and (told := token.attributes.get("data-ac-line")):
+            depth, line = len(token.inside) + 1, int(told)
+        yield token, line
+
+
 def misplaced(page: str, lines: Sequence[int]) -> list[tuple[int, str]]:
     """Blocks that the finished page does not have exactly once where a reader sees them."""
     seen: Counter[int] = Counter()
@@ -167,7 +179,8 @@ def misplaced(page: str, lines: Sequence[int]) -> list[tuple[int, str]]:
         if token.kind != "open":
             continue
         given = token.attributes
-        out_of_sight = "hidden" in given or token.name in {"template", "noscript"}
+        out_of_sight = "hidden" in given or token.name in {"template", "noscript", "dialog"}
+        out_of_sight |= bool(_UNSEEN.search(given.get("style", "")))
         hidden = [*hidden, *[""] * (len(token.inside) - len(hidden)), "x" if out_of_sight else ""]
         if "data-ac-line" in given and not any(hidden):
             seen[int(given["data-ac-line"])] += 1

@@ -17,7 +17,7 @@ from .markup import tokens
 
 __all__ = ["DeadLink", "Page", "check_site", "find_line", "read_page"]
 
-_TARGETS = {"href", "src", "poster", "data"}
+_TARGETS = {"href", "src", "poster", "data", "xlink:href"}
 # A link element may name another host without the browser ever asking it.
 _POINTERS = {"canonical", "alternate", "prev", "next", "license"}
 
@@ -66,6 +66,8 @@ def read_page(page: str) -> Page:
             value = given[name].strip()
             pointer = token.name == "a" or given.get("rel") in _POINTERS
             (links if pointer else requests).append(value)
+        if "srcset" in given:
+            requests += [one.split()[0] for one in re.split(r",\s+", given["srcset"]) if one.strip()]
     faults += [
         (f"#{name}", f"anchor #{name} occurs {count} times") for name, count in anchors.items() if count > 1
     ]
@@ -161,7 +163,7 @@ def find_line(source: str, link: str) -> int | None:
         given = re.compile(rf"""(?:\{{[^}}]*#|\bid=["']){re.escape(link[1:])}(?:["'\s}}])""")
         best_line = next((n for n, line in enumerate(source.split("\n"), 1) if given.search(line)), None)
     for number, line in enumerate(source.split("\n"), 1):
-        written = re.findall(r"\]\(\s*<?([^\s)>]+)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src)=[\"']([^\"']+)", line)
+        written = re.findall(r"\]\(\s*<?([^\s)>]+)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src|srcset)=[\"']([^\"']+)", line)
         for target in (next(filter(None, groups)) for groups in written):
             other = urlsplit(target)
             score = 0

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,20 +24,22 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import get_toc
+from jinja2 import TemplateNotFound
 from mkdocs.utils import get_relative_url
 
 import archcards
 from archcards.evidence.book import Verdict
 from archcards.evidence.memory import Memory
+from archcards.evidence.numerals import numerals_of
 from archcards.evidence.problem import Problem
+from archcards.evidence.prose import scan
 from archcards.evidence.sources import read_names
 
 from . import access, citing, controls_page, delivery, facts, fonts, links, live, mathematics, pages, policy, published, render, swap
-from .blocks import Blocks, install, mark_fences, misplaced
+from .blocks import Blocks, install, mark_fences, misplaced, origins
 from .book import Book, BookPage
 from .downloads import Downloads
 from .finding import FILE, Finding
-from .markup import tokens
 from .mutants import mutants_index
 from .models import Models, placeholders
 from .related import Related, short_tags
@@ -109,19 +112,26 @@ class ArchitectureCards(BasePlugin[Options]):
         self.current: Blocks | None = None
         self.placed: dict[str, Blocks] = {}
         self.sites: dict[str, Page] = {}
+        self.printed: dict[str, dict[str, int]] = {}
+        """For each page of the site what its blocks' links lead to, with the blocks' lines."""
         self.warnings.start()
         if not self.serving:
             _addresses(config)
         os.environ.setdefault("SOURCE_DATE_EPOCH", _commit_time(self.root))
         if not self.serving:
-            self.site = Path(config.site_dir)
+            self.site = Path(config.site_dir).resolve()  # a link stays one
             if self.rehearsed is None:
                 self._redirect(config)
         self.book = self._prove()
         self.problems += self.book.verdict.problems
         self.models = Models(self.docs, self.book.verdict.sources)
         self.related = Related(self.book, self.models.models if self.config.models else {})
-        self.rosetta = Rosetta(self.docs, read_names(self.docs / "names.txt"))
+        names = read_names(self.docs / "names.txt")
+        self.rosetta = Rosetta(self.docs, names)
+        self.settings = _settings(config)
+        for title in _titles(config.nav):
+            for numeral in numerals_of(scan(title, lists=False), names):
+                self.problems.append(self._of_settings(title, numeral.reason))
         config.theme.dirs.insert(0, str(THEME))
         config.extra_css[:] = [STYLES, INLINE_STYLES, *config.extra_css]
         config.extra_javascript[:] = [*map(_module, SCRIPTS), *config.extra_javascript]
@@ -150,7 +160,9 @@ class ArchitectureCards(BasePlugin[Options]):
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Leaves out what the theme brings and no reader needs; adds what the book says to programs."""
         for file in list(files):
-            if file.src_uri.endswith((".css.map", ".js.map")) or "/javascripts/lunr/" in f"/{file.src_uri}":
+            if file.abs_src_path and not os.path.exists(file.abs_src_path):
+                files.remove(file)  # a link that leads nowhere, which the verdict tells of
+            elif file.src_uri.endswith((".css.map", ".js.map")) or "/javascripts/lunr/" in f"/{file.src_uri}":
                 files.remove(file)
             elif re.fullmatch(r"assets/.*\.[0-9a-f]{8}\.min\.(css|js)", file.src_uri):
                 files.remove(file)
@@ -189,6 +201,11 @@ class ArchitectureCards(BasePlugin[Options]):
         return File.generated(config, name, content=text)
 
     # Each page
+
+    def on_page_read_source(self, /, *, page: Page, config: MkDocsConfig) -> str | None:
+        """The text that was proved, whatever its writer has saved since."""
+        proved = self.book.pages.get(page.file.src_uri)
+        return proved.proved.chapter.text if proved else None
 
     def on_page_markdown(self, markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
         self.current = None
@@ -260,6 +277,7 @@ class ArchitectureCards(BasePlugin[Options]):
 
     def on_env(self, env, *, config: MkDocsConfig, files: Files):
         """All pages are read, and their titles known: the lists of the whole book can be drawn."""
+        self._check_parts_of_theme(env, files)
         self._shelve(files)
         self._relate(files)
         self._offer_downloads(config, files)
@@ -318,6 +336,19 @@ class ArchitectureCards(BasePlugin[Options]):
         found = [*self.rosetta.faults, *self.rosetta.unplaced()]
         self.problems += [Problem(f"{self.docs.name}/{ROSETTA}", line, reason) for line, reason in found]
         return env
+
+    def _check_parts_of_theme(self, env, files: Files) -> None:
+        """A template or an icon that the theme lacks would end the drawing of all pages."""
+        for page in (file.page for file in files.documentation_pages() if file.page):
+            for field, path in (("template", "{}"), ("icon", ".icons/{}.svg")):
+                try:
+                    if field in page.meta:
+                        env.get_template(path.format(page.meta[field]))
+                except TemplateNotFound:
+                    reason = f"the theme has no {field} {page.meta.pop(field)}"
+                    if proved := self.book.pages.get(page.file.src_uri):
+                        line = _line_of(proved.lines, f"{field}:") or 1
+                        self.problems.append(self._problem(proved, line, reason))
 
     def _offer_downloads(self, config: MkDocsConfig, files: Files) -> None:
         """Puts a line of links under each chapter; the files follow when the site is built."""
@@ -415,9 +446,12 @@ class ArchitectureCards(BasePlugin[Options]):
             for line, reason in misplaced(output, executed):
                 self.problems.append(self._problem(proved, line, reason))
             self.problems += self._leftovers(output, proved)
+            self.printed[page.file.dest_uri] = {
+                value: line
+                for token, line in origins(output) if line and token.kind == "open"
+                for name, value in token.attributes.items() if name in {"href", "src", "srcset"}
+            }  # fmt: skip
             output = re.sub(r' data-ac-line="\d+"', "", output)
-            if self.serving:
-                output = self._with_faults(output, proved)
         if live.MARK in output or _REFERENCE in output:
             output = delivery.loaded_in_full(output)
         else:
@@ -446,26 +480,32 @@ class ArchitectureCards(BasePlugin[Options]):
         """References that nothing has replaced, wherever they stand, and that no rule has told of."""
         found = []
         known = {problem.line for problem in proved.proved.problems}
-        for token in tokens(output) if "{{" in output else ():
+        for token, block in origins(output) if "{{" in output else ():
             shown = token.kind == "text" and not {"code", "pre", "script", "style"} & set(token.inside)
             if "{{" in token.text and (shown or token.kind == "open"):
                 for left in re.findall(r"\{\{[^{}]*\}?\}?", token.text):
-                    line = _line_of(proved.lines, left)
+                    line, reason = _line_of(proved.lines, left) or block, f"{left} stands for nothing here"
                     # A card on the index is reported where its own page has it, and a page that did
                     # not run to its end has one fault, not one for each number it did not compute.
-                    if line is None or line in known or not proved.proved.run.complete:
+                    if not line and _line_of(self.settings, left):
+                        found.append(self._of_settings(left, reason))
+                    if not line or line in known or not proved.proved.run.complete:
                         continue
-                    found.append(self._problem(proved, line, f"{left} stands for nothing here"))
+                    found.append(self._problem(proved, line, reason))
         return list(dict.fromkeys(found))
 
-    def _with_faults(self, output: str, proved: BookPage) -> str:
+    def _show_faults(self, site: Path) -> None:
         """The preview shows the faults of a page at its top; those of blocks stand at their place too."""
-        faults = sorted(p for p in self.problems if p.path == proved.path)
-        if not faults:
-            return output
-        rows = "".join(render.fault(problem.line, problem.reason) for problem in faults)
-        box = f'<div class="ac-faults" role="alert"><p>This page cannot be published:</p>{rows}</div>'
-        return re.sub(r"(<article\b[^>]*>)", lambda m: m[1] + box, output, count=1)
+        for name, page in self.sites.items():
+            proved = self.book.pages.get(page.file.src_uri)
+            faults = [p for p in self.problems if proved and p.path == proved.path]
+            if not faults:
+                continue
+            rows = "".join(render.fault(problem.line, problem.reason) for problem in faults)
+            box = f'<div class="ac-faults" role="alert"><p>This page cannot be published:</p>{rows}</div>'
+            output = (site / name).read_text("utf-8")
+            output = re.sub(r"(<article\b[^>]*>)", lambda m, box=box: m[1] + box, output, count=1)
+            _write(site / name, output.encode())
 
     # After the build
 
@@ -492,6 +532,7 @@ class ArchitectureCards(BasePlugin[Options]):
             return
         _tell(problems)
         if self.serving:
+            self._show_faults(site)
             return
         if problems:
             count = len(problems)
@@ -528,17 +569,30 @@ class ArchitectureCards(BasePlugin[Options]):
     def _dead_links(self, site: Path, config: MkDocsConfig) -> list[Problem]:
         found = []
         doubled = {p.reason.split('"')[1] for p in self.problems if p.reason.startswith('id="')}
-        for dead in links.check_site(site, site_url=config.site_url or ""):
+        told = links.check_site(site, site_url=config.site_url or "")
+        # What stands around every page stands around this one, which has nothing of its own.
+        frame = {dead.link.lstrip("./") for dead in told if dead.page == "404.html"}
+        for dead in told:
             page = self.sites.get(dead.page)
             proved = self.book.pages.get(page.file.src_uri) if page else None
             if not dead.link and dead.about.removeprefix("#") in doubled:
                 continue  # told of the block that has it
-            if proved is None:
+            line = links.find_line("\n".join(proved.lines), dead.link or dead.about) if proved else None
+            line = line or self.printed.get(dead.page, {}).get(dead.link)
+            if dead.link.startswith("#fnref:"):
+                continue  # told of the footnote
+            if proved and dead.link.startswith("#source-"):
+                key = dead.link.removeprefix("#source-")
+                reason = f'the page quotes {key} and has no section "Sources" that lists it'
+                found.append(self._problem(proved, _line_of(proved.lines, f"{{{{ {key}.") or 1, reason))
+            elif line is None and dead.link and dead.link.lstrip("./") in frame:
+                link = dead.link.lstrip("./")
+                found.append(self._of_settings(link, dead.reason.replace(dead.link, link)))
+            elif proved is None:
                 name = f"{self.docs.name}/{page.file.src_uri}" if page else f"{self.site.name}/{dead.page}"
                 found.append(Problem(name, 1, dead.reason))
             else:
-                line = links.find_line("\n".join(proved.lines), dead.link or dead.about) or 1
-                found.append(self._problem(proved, line, dead.reason))
+                found.append(self._problem(proved, line or 1, dead.reason))
         return found
 
     def _warned(self) -> list[Problem]:
@@ -551,14 +605,27 @@ class ArchitectureCards(BasePlugin[Options]):
                     found.append(Problem(f"{self.docs.name}/{name}", 1, reason))
                 continue
             named = re.match(r"(?:[\w.-]+: )?(?:Doc file '|')?(?P<page>[\w./-]+\.md)\b", message)
-            path = f"{self.docs.name}/{named['page']}" if named else "mkdocs.yml"
-            found.append(Problem(path, 1, " ".join(message.split())))
+            about, reason = re.findall(r"'([^']+)'", message), " ".join(message.split())
+            proved = self.book.pages.get(named["page"]) if named else None
+            if proved:
+                tried = [text for name in about for text in (f"[{name}]", name)]
+                line = next(filter(None, (_line_of(proved.lines, text) for text in tried)), 1)
+                found.append(self._problem(proved, line, reason))
+            elif named:
+                found.append(Problem(f"{self.docs.name}/{named['page']}", 1, reason))
+            else:
+                found.append(self._of_settings(next(iter(about), ""), reason))
         self.warnings.stop()
         return found
 
     def _problem(self, proved: BookPage, line: int, reason: str) -> Problem:
         source = proved.lines[line - 1].strip() if 0 < line <= len(proved.lines) else ""
         return Problem(proved.path, line, reason, source)
+
+    def _of_settings(self, text: str, reason: str) -> Problem:
+        """A problem of `mkdocs.yml`, on the line that has this text."""
+        line = _line_of(self.settings, text) or 1
+        return Problem("mkdocs.yml", line, reason, self.settings[line - 1].strip() if self.settings else "")
 
     # While writing
 
@@ -650,6 +717,21 @@ def _module(path: str) -> ExtraScriptValue:
     script = ExtraScriptValue(path)
     script.type = "module"
     return script
+
+
+def _settings(config: MkDocsConfig) -> tuple[str, ...]:
+    """The lines of the file with the settings."""
+    if not config.config_file_path:
+        return ()
+    return tuple(Path(config.config_file_path).read_text("utf-8", "replace").split("\n"))
+
+
+def _titles(nav) -> Iterator[str]:
+    """The titles that the menu gives to pages and parts, at any depth."""
+    for item in nav if isinstance(nav, list) else ():
+        for title, inside in item.items() if isinstance(item, dict) else ():
+            yield str(title)
+            yield from _titles(inside)
 
 
 def _addresses(config: MkDocsConfig) -> None:
