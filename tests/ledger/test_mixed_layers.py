@@ -79,3 +79,51 @@ def test_hunyuan_takes_experts_layer_by_layer():
             read_config(HUNYUAN | {field: value})
     with pytest.raises(UnsupportedConfig, match="^moe_topk: expected at most 64"):
         read_config(HUNYUAN | {"moe_topk": 65})
+
+
+MLLAMA = {
+    "model_type": "mllama", "architectures": ["MllamaForConditionalGeneration"], "image_token_index": 128256,
+    "text_config": {"model_type": "mllama_text_model", "intermediate_size": 14336, "max_position_embeddings": 131072},
+    "vision_config": {"model_type": "mllama_vision_model", "image_size": 560, "vision_output_dim": 7680},
+}  # fmt: skip
+
+
+def test_llama_3_2_vision_keeps_the_keys_of_an_image_in_eight_layers():
+    model = read_config(MLLAMA)
+    assert parameters(model).total == 10_670_220_835
+    image = 4 * (40 * 40 + 1)  # four tiles of 560 by 560 pixels in patches of 14, a class token each
+    kept = cache(model, 100, source_length=image)
+    assert (kept.scalars_per_token, kept.scalars_per_source_token) == (32 * 2 * 8 * 128, 8 * 2 * 8 * 128)
+    assert kept.scalars == 65_536 * 100 + 16_384 * image
+    seen, blind = flops(model, 100, image), flops(model, 100)
+    assert seen.per_sequence.matmul - blind.per_sequence.matmul == 2 * 8 * 2 * 4096 * 1024 * image
+    assert seen.per_sequence.attention - blind.per_sequence.attention == 2 * 8 * 2 * 4096 * 100 * image
+    assert seen.per_token.matmul == blind.per_token.matmul
+    assert blind.per_sequence.attention == 2 * 32 * 2 * 4096 * 100 * 101 // 2
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "message"),
+    [
+        ("text_config", {"cross_attention_layers": [3, 40]}, "cross_attention_layers[1]: expected a whole number"),
+        ("text_config", {"num_hidden_layers": 20}, "cross_attention_layers: expected layers below 20"),
+        ("text_config", {"tie_word_embeddings": True}, "tie_word_embeddings: expected false"),
+        ("vision_config", {"vision_output_dim": 1280}, "vision_output_dim: expected 6 times hidden_size, 7680"),
+        ("vision_config", {"patch_size": 561}, "patch_size: expected at most image_size, 560"),
+        ("vision_config", {"attention_heads": 7}, "attention_heads: expected a divisor of hidden_size, 1280"),
+    ],
+)
+def test_what_llama_3_2_vision_refuses(part, changes, message):
+    with pytest.raises(UnsupportedConfig) as refused:
+        read_config(MLLAMA | {part: MLLAMA[part] | changes})
+    assert str(refused.value).startswith(f"{part}.{message}")
+
+
+def test_the_text_of_llama_3_2_vision_alone():
+    text, blind = read_config(MLLAMA["text_config"]), read_config(MLLAMA | {"vision_config": None})
+    assert parameters(text) == parameters(blind) == parameters(read_config(MLLAMA))._replace(
+        total=9_775_192_080, vision=0, components=parameters(text).components
+    )
+    assert "the file describes no vision tower: text weights only" in blind.notes
+    with pytest.raises(UnsupportedConfig, match="^text_config: expected an object"):
+        read_config(MLLAMA | {"text_config": None})

@@ -41,6 +41,7 @@ def test_nearly_every_family_is_compared_with_the_library():
         "deepseek",
         "internlm2",
         "internvl_chat",
+        "mllama_text_model",
         "minicpm",
         "qwen",
         "qwen2_5_omni",

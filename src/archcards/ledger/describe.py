@@ -265,7 +265,9 @@ def notes(
         found.append(
             "source length 0: the encoder's FLOPs and the cross-attention cache are left out"
         )
-    if kept.source_length and not architecture.encoder:
+    elif kept.scalars_per_source_token and not kept.source_length:
+        found.append("source length 0: the cross-attention cache is left out")
+    if kept.source_length and not architecture.encoder and not kept.scalars_per_source_token:
         found.append(
             f"source length {kept.source_length}: this model has no encoder, so it counts for nothing"
         )

@@ -61,6 +61,12 @@ def _reads(mixer, over: str) -> Iterator[tuple[Read, int]]:
         yield ("memory", None, None, over), mixer.accesses * mixer.memory
 
 
+def _reads_source(architecture: Architecture) -> bool:
+    """Whether some layer reads what the tokens of a source become."""
+    mixers = (mixer for layer in architecture.layers for mixer in layer.mixers)
+    return any(isinstance(mixer, Attention) and mixer.cross for mixer in mixers)
+
+
 def _weights(architecture: Architecture) -> dict[str, int]:
     """Multiply-adds of the weights for each token, each token of the source, and each sequence."""
     found = {"token": 0, "source": 0, "sequence": 0}
@@ -154,7 +160,7 @@ def record(architecture: Architecture) -> dict:
             "model_type": architecture.model_type,
             "trained_length": architecture.trained_length,
             "decodes": architecture.decodes,
-            "encoder": architecture.encoder is not None,
+            "encoder": architecture.encoder is not None or _reads_source(architecture),
             "image_sequence": image_sequence(architecture) if architecture.image else None,
             "parameters": parameters_record(parameters(architecture)),
             "cache": _kept(architecture),

@@ -18,10 +18,9 @@ from .render import code_name, inline
 __all__ = ["conditions_table", "families_table", "refusals", "refusals_table", "unread_list"]
 
 UNREAD = {
-    "deberta-v2": "its attention reads relative positions through tables shared by the layers",
+    "deberta-v2": "what its attention multiplies by tables of relative positions depends on the program, so that no count of FLOPs holds for all",
     "longcat_flash": "two attention parts a layer, and experts that do nothing, so that no count of active parameters holds for every token",
     "minimax_m3_vl": "an indexer chooses blocks of keys",
-    "mllama": "it caches keys of an image beside those of the text",
     "paligemma": "the prefix reads itself in both directions, which changes the pairs that are counted",
     "rwkv": "a recurrent memory of another form",
     "xlstm": "a recurrent memory of another form",

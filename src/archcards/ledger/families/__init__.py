@@ -177,6 +177,8 @@ READERS = {
     "minimax_m1": "linear:minimax",
     "llama4": "llama4:llama4",
     "llama4_text": "llama4:llama4_text",
+    "mllama": "mllama:mllama",
+    "mllama_text_model": "mllama:mllama_text",
     "gemma3n": "gemma3n:gemma3n",
     "gemma3n_text": "gemma3n:gemma3n_text",
     "gemma4": "gemma4:gemma4",
