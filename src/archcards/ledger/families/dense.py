@@ -155,6 +155,7 @@ def stablelm(fields: Fields) -> Architecture:
     parallel = fields.flag("use_parallel_residual", False)
     return decoder(
         fields,
+        kv_heads=32,
         norms=(lambda hidden: layer_norm("layer", hidden)) if parallel else layer_norms,
         final=layer_norm,
         bias=fields.flag("use_qkv_bias", False),

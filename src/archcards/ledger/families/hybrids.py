@@ -296,9 +296,12 @@ def lfm2(fields: Fields) -> Architecture:
         "block_norm_eps",
         *(v for v in [fields.values.get("block_norm_eps")] if isinstance(v, float)),
     )
-    inner = fields.size(fields.first("block_ff_dim", "intermediate_size"))
+    inner_name = fields.first("block_ff_dim", "intermediate_size")
+    inner = fields.size(inner_name)
     if fields.flag("block_auto_adjust_ff_dim", True):
-        inner = max(2 * inner // 3, 1)
+        if inner < 2:
+            raise fields.refuse(inner_name, "at least 2, of which two thirds count")
+        inner = 2 * inner // 3
         factor = fields.number("block_ffn_dim_multiplier", 1.0)
         if not 0 < factor <= 100:
             raise fields.refuse("block_ffn_dim_multiplier", "a factor from 0 to 100")

@@ -144,6 +144,7 @@ def kimi_linear(fields: Fields) -> Architecture:
     heads = fields.size("num_attention_heads")
     fields.skip("num_key_value_heads", "head_dim", "mla_use_nope", "qk_head_dim")
     reads = latent(fields, hidden, heads, bias=fields.flag("attention_bias", False))
+    fields.only("tie_word_embeddings", False)
     options = fields.nested("linear_attn_config")
     kinds = fields.kinds("layer_types", layers, KINDS)
     if options is not None:
@@ -191,7 +192,7 @@ def kimi_linear(fields: Fields) -> Architecture:
         ],
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
+        tied=False,
         final=rms_norm("final", hidden),
         trained_length="model_max_length",
     )

@@ -53,11 +53,13 @@ def qwen_windows(fields: Fields, count: int) -> list[Reach]:
     return reaches(fields, count, window, implied=lambda layer: layer >= first)
 
 
-def qwen2(fields: Fields) -> Architecture:
+def qwen2(fields: Fields, *, kv_heads: int = 32, share: bool = False) -> Architecture:
     """Qwen 1.5 to 2.5: biases on query, key and value, none on the output."""
     fields.only("attention_bias", True, because="this family has them on query, key and value")
     fields.only("mlp_bias", False)
-    return decoder(fields, reach=qwen_windows, bias=True, output_bias=False)
+    return decoder(
+        fields, kv_heads=kv_heads, share=share, reach=qwen_windows, bias=True, output_bias=False
+    )
 
 
 def qwen3(fields: Fields) -> Architecture:
@@ -66,6 +68,7 @@ def qwen3(fields: Fields) -> Architecture:
     return decoder(
         fields,
         head_width=128,
+        kv_heads=32,
         reach=qwen_windows,
         bias=fields.flag("attention_bias", False),
         extra=each_head,

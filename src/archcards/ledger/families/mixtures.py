@@ -103,6 +103,7 @@ def qwen2_moe(fields: Fields) -> Architecture:
     shared = fields.size("shared_expert_intermediate_size")
     return decoder(
         fields,
+        kv_heads=16,
         reach=qwen_windows,
         parts=_qwen_parts(count=60, shared=shared, shared_gate=True),
         bias=fields.flag("qkv_bias", True),
@@ -226,7 +227,7 @@ def minimax_m2(fields: Fields) -> Architecture:
             f"{modules} multi-token-prediction modules are announced (num_mtp_modules) "
             "whose tensors the configuration does not describe: not counted"
         )
-    return decoder(fields, head_width=128, parts=everywhere(), extra=all_heads)
+    return decoder(fields, head_width=128, kv_heads=8, parts=everywhere(), extra=all_heads)
 
 
 def _each(fields: Fields, name: str, layers: int, default: int | None = None) -> list[int]:

@@ -3,7 +3,7 @@
 from ..architecture import Architecture, Experts, Layer, Module, Tensor
 from ..fields import MOST_LAYERS, Fields
 from ._blocks import attention, dense, linear, plain, rms_norm
-from ._decoder import assemble, tied_table
+from ._decoder import assemble
 from ._recurrences import mamba2
 from .hybrids import FULL, RECURRENT
 from .mixtures import chosen
@@ -128,6 +128,7 @@ def nemotron_h(fields: Fields) -> Architecture:
     if "moe" not in kinds:
         fields.skip("moe_latent_size")
     norm = rms_norm("mixer", hidden)
+    fields.only("tie_word_embeddings", False)
     modules = fields.size("num_nextn_predict_layers", 0, least=0, most=64)
     prediction = _nemotron_prediction(fields, hidden, blocks, norm) * modules if modules else ()
     return assemble(
@@ -135,7 +136,7 @@ def nemotron_h(fields: Fields) -> Architecture:
         layers=[Layer(*blocks[kind], norm) for kind in kinds],
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, False),
+        tied=False,
         final=rms_norm("final", hidden),
         multi_token_prediction=prediction,
     )

@@ -10,7 +10,7 @@ from ..architecture import (
     Reach,
     Tensor,
 )
-from ..fields import Fields
+from ..fields import MOST_LAYERS, Fields
 from ._blocks import attention, dense, experts, gated, plain, rms_norm
 from ._decoder import assemble, has_head
 from ._heads import architecture_class, read_out
@@ -102,6 +102,7 @@ def _t5(fields: Fields, default: str, every_layer: bool = False) -> Architecture
         network = dense(plain(hidden, inner, False))
     else:
         raise fields.refuse("feed_forward_proj", "an activation, or gated- and an activation")
+    fields.only("is_gated_act", words[0] == "gated", because=f"feed_forward_proj is {kind}")
     layers = fields.layers("num_layers")
     decoder = fields.layers("num_decoder_layers", layers)
     silent = fields.raw("tie_word_embeddings") is None  # null too: only false unties these
@@ -132,7 +133,7 @@ def switch(fields: Fields) -> Architecture:
     """Switch Transformers: every so many layers, the feed-forward network is one of experts."""
     hidden, inner = fields.size("d_model"), fields.size("d_ff")
     layers = fields.layers("num_layers")
-    decoder = fields.layers("num_decoder_layers", layers)
+    decoder = fields.size("num_decoder_layers", 12, most=MOST_LAYERS, null=layers)
     count = fields.size("num_experts")
     network = dense(plain(hidden, inner, False))
     mixture = experts(

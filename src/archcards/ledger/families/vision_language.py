@@ -73,14 +73,18 @@ def _joined(
 
 def qwen2_vl(fields: Fields) -> Architecture:
     """Qwen2-VL."""
-    types = ("qwen2_vl_text", "qwen2_vl")
-    return _joined(fields, llama.qwen2, types, qwen2_vision, either_tie=True)
+    return _qwen2(fields, "qwen2_vl", qwen2_vision)
 
 
 def qwen2_5_vl(fields: Fields) -> Architecture:
     """Qwen2.5-VL: its tower has windows, gated networks and norms without shift."""
-    types = ("qwen2_5_vl_text", "qwen2_5_vl")
-    return _joined(fields, llama.qwen2, types, qwen2_5_vision, either_tie=True)
+    return _qwen2(fields, "qwen2_5_vl", qwen2_5_vision)
+
+
+def _qwen2(fields: Fields, name: str, tower: Callable[[Fields, int], Tower]) -> Architecture:
+    """Qwen2's text model, with other numbers where a file is silent, and a tower."""
+    read = partial(llama.qwen2, kv_heads=8, share=True)
+    return _joined(fields, read, (f"{name}_text", name), tower, either_tie=True)
 
 
 def qwen3_vl(fields: Fields) -> Architecture:

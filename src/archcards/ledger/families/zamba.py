@@ -115,6 +115,8 @@ def zamba2(fields: Fields) -> Architecture:
     fields.only("use_shared_block_lora", True)
     fields.only("state_size", fields.values.get("mamba_d_state", 64))
     fields.only("use_shared_mlp_adapter", True)
+    fields.only("tie_word_embeddings", True)
+    fields.note("tied: the output head is the token table, counted once")
     rank = fields.size(fields.first("adapter_rank", "lora_rank"), 128)
     inner = fields.size("intermediate_size", 4 * hidden)
     fields.only("ffn_hidden_size", inner)
@@ -168,6 +170,6 @@ def zamba2(fields: Fields) -> Architecture:
         layers=made,
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
+        tied=True,
         final=rms_norm("final", hidden),
     )
