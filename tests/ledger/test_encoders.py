@@ -20,10 +20,21 @@ MODERN = BASE | {
 }  # fmt: skip
 
 
+NOMIC = {
+    "model_type": "nomic_bert", "architectures": ["NomicBertModel"], "activation_function": "swiglu", "causal": False,
+    "fused_bias_fc": True, "fused_dropout_add_ln": True, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "n_embd": 768,
+    "n_head": 12, "n_inner": 3072, "n_layer": 12, "n_positions": 8192, "pad_vocab_size_multiple": 64,
+    "parallel_block": False, "prenorm": False, "qkv_proj_bias": False, "rotary_emb_base": 1000,
+    "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
+    "rotary_scaling_factor": None, "scale_attn_weights": True, "summary_type": "cls_index", "summary_use_proj": True,
+    "type_vocab_size": 2, "use_flash_attn": True, "use_rms_norm": False, "use_xentropy": True, "vocab_size": 30528,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("config", "total"),
-    [(MPNET, 109_486_464), (ALBERT, 11_683_584), (MODERN, 149_655_232)],
-    ids=["all-mpnet-base-v2", "ALBERT base v2", "ModernBERT base"],
+    [(MPNET, 109_486_464), (ALBERT, 11_683_584), (MODERN, 149_655_232), (NOMIC, 136_731_648)],
+    ids=["all-mpnet-base-v2", "ALBERT base v2", "ModernBERT base", "nomic-embed-text-v1.5"],
 )
 def test_published_totals(config, total):
     assert parameters(read_config(config)).total == total
@@ -58,6 +69,21 @@ def test_modernbert_reads_64_tokens_to_each_side_in_14_of_22_layers():
     assert worked.matmul == 2 * length * (22 * layer + 768 * 768 + 768 * 50368)
 
 
-@pytest.mark.parametrize("config", [ELECTRA, ALBERT, MPNET, MODERN], ids=lambda config: config["model_type"])
+@pytest.mark.parametrize("config", [ELECTRA, ALBERT, MPNET, MODERN, NOMIC], ids=lambda config: config["model_type"])
 def test_encoders_keep_nothing(config):
     assert cache(read_config(config), 512, 3).bytes == 0
+
+
+def test_norms_before_each_half_bring_one_after_the_stack_and_take_that_of_the_embeddings():
+    """So XLM-RoBERTa XL has as many parameters as an XLM-RoBERTa of its size."""
+    sizes = BASE | {"vocab_size": 1000, "type_vocab_size": 1}
+    after = read_config(sizes | {"model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"]})
+    before = read_config(sizes | {"model_type": "xlm-roberta-xl", "architectures": ["XLMRobertaXLModel"]})
+    assert parameters(before).total == parameters(after).total
+    assert flops(before, 50) == flops(after, 50)
+
+
+def test_ernies_tasks_are_a_table_of_their_own():
+    sizes = BASE | {"model_type": "ernie", "architectures": ["ErnieModel"], "vocab_size": 40000}
+    without, tasks = (parameters(read_config(sizes | {"use_task_id": used})).total for used in (False, True))
+    assert tasks - without == 3 * 768

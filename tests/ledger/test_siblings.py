@@ -40,6 +40,7 @@ def test_nearly_every_family_is_compared_with_the_library():
         "chatglm",
         "deepseek",
         "internlm2",
+        "gpt-sw3",
         "internvl_chat",
         "mllama_text_model",
         "minicpm",

@@ -5,7 +5,7 @@ from ..fields import Fields
 from ._blocks import attention, dense, layer_norm, layer_norms, linear, plain
 from ._decoder import assemble, tied_table
 
-__all__ = ["bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt"]
+__all__ = ["biogpt", "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt"]
 
 
 WIDTH = ("n_embd", "hidden_size")
@@ -103,6 +103,20 @@ def opt(fields: Fields) -> Architecture:
         positions=(Tensor("position embedding", (length + 2, hidden), "table"),),
         others=others,
     )
+
+
+def biogpt(fields: Fields) -> Architecture:
+    """BioGPT: OPT's layer and its two spare rows of positions."""
+    hidden, heads, width = _heads(fields, ("hidden_size",), ("num_attention_heads",))
+    length = fields.size("max_position_embeddings", 1024)
+    fields.skip("scale_embedding")
+    layer = Layer(
+        (attention(hidden, heads, heads, width, bias=True),),
+        (dense(plain(hidden, fields.size("intermediate_size"))),),
+        layer_norms(hidden),
+    )
+    table = (Tensor("position embedding", (length + 2, hidden), "table"),)
+    return _stack(fields, layer, hidden, positions=table)._replace(trained_length=length)
 
 
 def bloom(fields: Fields) -> Architecture:

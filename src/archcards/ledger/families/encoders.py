@@ -1,8 +1,8 @@
-"""Encoders without a decoder: BERT, RoBERTa, DistilBERT and MPNet, ViT and DeiT."""
+"""Encoders without a decoder: BERT and its kin, ViT and DeiT."""
 
 from ..architecture import Architecture, Embeddings, Head, Image, Layer, Tensor
 from ..fields import Fields
-from ._blocks import attention, dense, layer_norm, layer_norms, linear, plain, vector
+from ._blocks import attention, dense, gated, layer_norm, layer_norms, linear, plain, vector
 from ._heads import (
     CLASSES,
     CLASSIFIERS,
@@ -14,7 +14,20 @@ from ._heads import (
 )
 from ._towers import ALL, patch_embedding
 
-__all__ = ["bert", "camembert", "deit", "distilbert", "mpnet", "roberta", "sides", "vit"]
+__all__ = [
+    "bert",
+    "camembert",
+    "deit",
+    "distilbert",
+    "ernie",
+    "megatron_bert",
+    "mpnet",
+    "nomic_bert",
+    "roberta",
+    "sides",
+    "vit",
+    "xlm_roberta_xl",
+]
 
 
 LONGEST_SIDE = 100_000
@@ -32,7 +45,23 @@ def _post_norm_layers(fields: Fields, hidden: int) -> tuple[Layer, ...]:
     return (layer,) * fields.layers()
 
 
-def _encoder(fields: Fields, prefix: str) -> Architecture:
+POOLED = ("Bert", "Ernie", "MegatronBert")
+"""Families whose classifier of sequences reads the pooler; that of others has a layer of its own."""
+
+
+def _encoder(
+    fields: Fields,
+    prefix: str,
+    *,
+    before: bool = False,
+    segments: int = 2,
+    tables: tuple[Tensor, ...] = (),
+) -> Architecture:
+    """An encoder with BERT's fields; `before`: norms stand before each half, and after the stack.
+
+    `segments` are meant where the file is silent; `tables` are looked up beside those of tokens,
+    positions and segments.
+    """
     hidden = fields.size("hidden_size")
     fields.only("is_decoder", False, because="read as an encoder")
     fields.only("add_cross_attention", False)
@@ -51,9 +80,11 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
     if not name.startswith(prefix):
         raise fields.refuse("architectures", f"a class of {prefix}")
     vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings")
+    segments = fields.size("type_vocab_size", segments)
     tables = (
         Tensor("position embedding", (length, hidden), "table"),
-        Tensor("segment embedding", (fields.size("type_vocab_size", 2), hidden), "table"),
+        Tensor("segment embedding", (segments, hidden), "table"),
+        *tables,
     )
     tied = fields.flag("tie_word_embeddings", True)
     pooler = linear("pooler", hidden, hidden, True, per="sequence")
@@ -69,10 +100,9 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
     elif kind == "ForPreTraining":
         predicts, final = True, pooler
         others = transform + bias + linear("sentence order", hidden, 2, True, per="sequence")
-    elif kind == "ForSequenceClassification" and prefix == "Bert":
+    elif kind == "ForSequenceClassification" and prefix in POOLED:
         final = pooler + classes_of(fields, name, hidden)
     elif kind == "ForSequenceClassification":
-        # These have no pooler; their classifier has a layer of its own instead.
         final = two_layers(fields, name, hidden)
     elif kind in EACH_TOKEN:
         final = classes_of(fields, name, hidden, per="token")
@@ -92,7 +122,7 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
         embeddings=Embeddings(
             Tensor("token embedding", (vocabulary, hidden), "table"),
             tables,
-            layer_norm("embedding", hidden),
+            () if before else layer_norm("embedding", hidden),
         ),
         layers=_post_norm_layers(fields, hidden),
         head=Head(
@@ -100,7 +130,7 @@ def _encoder(fields: Fields, prefix: str) -> Architecture:
             predicts and tied,
             others,
         ),
-        final=final,
+        final=(layer_norm("final", hidden) if before else ()) + final,
         decodes=False,
         trained_length=length,
     )
@@ -115,6 +145,25 @@ def roberta(fields: Fields) -> Architecture:
     """RoBERTa and XLM-RoBERTa: BERT's layers; the position table has two rows never reached."""
     name = architecture_class(fields) or ""
     return _encoder(fields, "XLMRoberta" if name.startswith("XLMRoberta") else "Roberta")
+
+
+def xlm_roberta_xl(fields: Fields) -> Architecture:
+    """XLM-RoBERTa XL and XXL: norms before each half, and one after the stack."""
+    return _encoder(fields, "XLMRobertaXL", before=True, segments=1)
+
+
+def megatron_bert(fields: Fields) -> Architecture:
+    """Megatron's BERT: norms before each half, and one after the stack."""
+    return _encoder(fields, "MegatronBert", before=True)
+
+
+def ernie(fields: Fields) -> Architecture:
+    """ERNIE 2 and 3: BERT, perhaps with a table of tasks."""
+    tasks = fields.size("task_type_vocab_size", 3)
+    tables: tuple[Tensor, ...] = ()
+    if fields.flag("use_task_id", False):
+        tables = (Tensor("task embedding", (tasks, fields.size("hidden_size")), "table"),)
+    return _encoder(fields, "Ernie", tables=tables)
 
 
 def camembert(fields: Fields) -> Architecture:
@@ -164,6 +213,84 @@ def distilbert(fields: Fields) -> Architecture:
         final=final,
         decodes=False,
         trained_length=length,
+    )
+
+
+def nomic_bert(fields: Fields) -> Architecture:
+    """Nomic Embed: BERT's norms and segments, rotary positions, gated networks, no biases."""
+    hidden = fields.size(fields.first("hidden_size", "n_embd"))
+    heads = fields.size(fields.first("num_attention_heads", "n_head"))
+    width = fields.maybe("head_dim") or fields.divides(
+        fields.first("num_attention_heads", "n_head"), heads, hidden, "hidden_size"
+    )
+    inner = fields.size(fields.first("intermediate_size", "n_inner"))
+    count = fields.layers(fields.first("num_hidden_layers", "n_layer"))
+    length = fields.first("max_position_embeddings", "n_positions")
+    vocabulary = fields.size("vocab_size")
+    fields.only("tie_word_embeddings", True)
+    fields.only("activation_function", "swiglu")
+    for field in ("qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "prenorm", "parallel_block"):
+        fields.only(field, False)
+    for field in ("use_rms_norm", "causal", "parallel_block_tied_norm"):
+        fields.only(field, False)
+    for field in ("moe_every_n_layers", "num_experts"):
+        fields.only(field, 0)
+    fields.only("rotary_emb_fraction", 1.0, 1)
+    fields.skip(
+        "dense_seq_output",
+        "fused_bias_fc",
+        "fused_dropout_add_ln",
+        "last_layer_subset",
+        "max_trained_positions",
+        "pad_vocab_size_multiple",
+        "rotary_emb_interleaved",
+        "rotary_emb_scale_base",
+        "rotary_scaling_factor",
+        "scale_attn_by_inverse_layer_idx",
+        "scale_attn_weights",
+        "summary_activation",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+        "use_xentropy",
+    )
+    name = architecture_class(fields) or "NomicBertModel"
+    kind = name.removeprefix("NomicBert")
+    known = ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
+    if name == kind or kind not in known:
+        raise fields.refuse("architectures", f"NomicBert with one of {', '.join(known)}")
+    predicts, final, others = kind == "ForMaskedLM", (), ()
+    if predicts:
+        others = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
+        others += (vector("output bias", vocabulary),)
+        fields.note("tied: the output head is the token table, counted once")
+    elif kind == "ForSequenceClassification":
+        final = linear("pooler", hidden, hidden, True, per="sequence")
+        final += classes_of(fields, name, hidden)
+    elif kind != "Model":
+        final = classes_of(fields, name, hidden, per="token")
+    layer = Layer(
+        (attention(hidden, heads, heads, width, reach=ALL, cached=False),),
+        (dense(gated(hidden, inner)),),
+        layer_norms(hidden),
+    )
+    segments = fields.size("type_vocab_size", 2)
+    return Architecture(
+        model_type=str(fields.values.get("model_type")),
+        vocabulary=vocabulary,
+        hidden=hidden,
+        embeddings=Embeddings(
+            Tensor("token embedding", (vocabulary, hidden), "table"),
+            (Tensor("segment embedding", (segments, hidden), "table"),),
+            layer_norm("embedding", hidden),
+        ),
+        layers=(layer,) * count,
+        head=Head(
+            Tensor("output embedding", (vocabulary, hidden)) if predicts else None, predicts, others
+        ),
+        final=final,
+        decodes=False,
+        trained_length=fields.maybe(length),
     )
 
 
