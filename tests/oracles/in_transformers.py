@@ -73,22 +73,26 @@ def steps(model, lengths, source=None):
     Args:
         model: what `built` returned, with weights.
         lengths: tokens of the prompts.
-        source: tokens of the encoder's output, where there is an encoder; it is made up.
+        source: tokens of the encoder's or the tower's output, where layers read one; it is made up.
 
     Yields:
         Tokens so far, and the scalars held by what they are (see `held`).
     """
-    fixed, name = {"use_cache": True}, "input_ids"
+    fixed, first, name = {"use_cache": True}, {}, "input_ids"
     if source is not None:
-        read = torch.randn(1, source, model.config.hidden_size)
-        fixed["encoder_outputs"] = MoeModelOutputWithPast(last_hidden_state=read)
-        name = "decoder_input_ids"
+        read = torch.randn(1, source, model.config.get_text_config().hidden_size)
+        if model.config.is_encoder_decoder:
+            fixed["encoder_outputs"] = MoeModelOutputWithPast(last_hidden_state=read)
+            name = "decoder_input_ids"
+        else:
+            first["cross_attention_states"] = read
     for length in lengths:
         cache = None
         if model.config.model_type == "recurrent_gemma":  # which returns none of its own
             cache = transformers.DynamicCache(config=model.config)
         for tokens, new in ((length, length), (length + 1, 1), (length + 2, 1)):
-            given = {} if cache is None else {"cache": cache}
+            given = {"cache": cache} if cache is not None else {}
+            given |= first if new == tokens else {}
             cache = model(**{name: _tokens(new)}, **fixed, **given).get("cache", cache)
             yield tokens, held(cache, model)
 
@@ -107,6 +111,7 @@ def held(cache, model):
     stacks = [("", cache)]
     if isinstance(cache, transformers.EncoderDecoderCache):
         stacks = [("", cache.self_attention_cache), ("cross_", cache.cross_attention_cache)]
+    across = getattr(model.config.get_text_config(), "cross_attention_layers", ())
     found, seen = Counter(), set()
 
     def count(kind, tensor):
@@ -115,11 +120,12 @@ def held(cache, model):
             found[kind] += tensor.numel()
 
     for prefix, stack in stacks:
-        for owner in (stack, *stack.layers):
+        for number, owner in enumerate((stack, *stack.layers), -1):
             for name, tensor in _tensors(owner):
                 kind = NAMES[name]
                 if kind == "keys_values":
-                    kind = prefix + "window_" * getattr(owner, "is_sliding", False) + kind
+                    kind = "window_" * getattr(owner, "is_sliding", False) + kind
+                    kind = ("cross_" if number in across else prefix) + kind
                 count(kind, tensor)
     for module in model.modules():
         for name in ("conv1d_state", "recurrent_states"):

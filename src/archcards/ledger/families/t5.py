@@ -102,7 +102,9 @@ def _t5(fields: Fields, default: str, every_layer: bool = False) -> Architecture
         network = dense(plain(hidden, inner, False))
     else:
         raise fields.refuse("feed_forward_proj", "an activation, or gated- and an activation")
-    fields.only("is_gated_act", words[0] == "gated", because=f"feed_forward_proj is {kind}")
+    gate = words[0] == "gated"
+    if fields.flag("is_gated_act", gate) != gate:
+        raise fields.refuse("is_gated_act", f"{str(gate).lower()}, since feed_forward_proj is {kind}")
     layers = fields.layers("num_layers")
     decoder = fields.layers("num_decoder_layers", layers)
     silent = fields.raw("tie_word_embeddings") is None  # null too: only false unties these
