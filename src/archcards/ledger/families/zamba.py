@@ -16,6 +16,13 @@ def shared(tensors: tuple[Tensor, ...], label: str) -> tuple[Tensor, ...]:
     return tuple(tensor._replace(shared=label) for tensor in tensors)
 
 
+def _tied(fields: Fields) -> bool:
+    """True: the library that unties the table also copies the block that the layers share."""
+    if not tied_table(fields, True):
+        raise fields.refuse("tie_word_embeddings", "true")
+    return True
+
+
 def zamba(fields: Fields) -> Architecture:
     """Zamba: Mamba layers, and one attention block whose parameters several layers share.
 
@@ -70,7 +77,7 @@ def zamba(fields: Fields) -> Architecture:
         layers=[hybrid if kind == "hybrid" else Layer((recurrent,), (), own) for kind in kinds],
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
-        tied=tied_table(fields, True),
+        tied=_tied(fields),
         final=rms_norm("final", hidden),
     )
 
@@ -115,8 +122,6 @@ def zamba2(fields: Fields) -> Architecture:
     fields.only("use_shared_block_lora", True)
     fields.only("state_size", fields.values.get("mamba_d_state", 64))
     fields.only("use_shared_mlp_adapter", True)
-    fields.only("tie_word_embeddings", True)
-    fields.note("tied: the output head is the token table, counted once")
     rank = fields.size(fields.first("adapter_rank", "lora_rank"), 128)
     inner = fields.size("intermediate_size", 4 * hidden)
     fields.only("ffn_hidden_size", inner)
@@ -170,6 +175,6 @@ def zamba2(fields: Fields) -> Architecture:
         layers=made,
         hidden=hidden,
         vocabulary=fields.size("vocab_size"),
-        tied=True,
+        tied=_tied(fields),
         final=rms_norm("final", hidden),
     )
