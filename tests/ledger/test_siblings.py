@@ -903,6 +903,14 @@ def test_a_table_tied_inside_or_outside_is_tied(model_type):
     assert parameters(read_config(untied)).total == 494_032_768 + 151936 * 896
 
 
+def test_mistral_small_4_is_nested_as_its_predecessors_are():
+    text = next(case for case in LIBRARY if case["config"]["model_type"] == "mistral4")
+    tied = text["config"].get("tie_word_embeddings", False)
+    nested = read_config({"model_type": "mistral3", "text_config": text["config"], "tie_word_embeddings": tied})
+    assert parameters(nested).total == text["total"]
+    assert cache(nested, 7).scalars == cache(read_config(text["config"]), 7).scalars
+
+
 def test_two_classes_where_an_image_classifier_names_none():
     """The library leaves the names out of a file where they are its two defaults."""
     named, silent = (

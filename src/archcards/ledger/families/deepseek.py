@@ -25,8 +25,10 @@ __all__ = [
     "kimi_k25",
     "latent",
     "minicpm3",
+    "mistral4",
     "mixed_feed_forward",
     "prediction",
+    "youtu",
 ]
 
 
@@ -246,6 +248,17 @@ def glm_dsa(fields: Fields) -> Architecture:
 def glm4_lite(fields: Fields) -> Architecture:
     """GLM-4.7-Flash: latent attention, the first layer dense."""
     return deepseek(fields, default_rank=768, dense_default=1)
+
+
+def mistral4(fields: Fields) -> Architecture:
+    """Mistral Small 4: DeepSeek's attention, experts in every layer unless told."""
+    return deepseek(fields, default_rank=1024)
+
+
+def youtu(fields: Fields) -> Architecture:
+    """Youtu-LLM: latent attention, dense networks, a tied table."""
+    fields.skip("embedding_initializer_range")
+    return deepseek(fields, tied=True)
 
 
 def minicpm3(fields: Fields) -> Architecture:

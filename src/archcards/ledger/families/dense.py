@@ -33,6 +33,7 @@ __all__ = [
     "helium",
     "hunyuan_dense",
     "hunyuan_extras",
+    "hyperclovax",
     "internlm3",
     "jais2",
     "ministral",
@@ -291,6 +292,17 @@ def helium(fields: Fields) -> Architecture:
         network_bias=fields.flag("mlp_bias", False),
         bias=fields.flag("attention_bias", False),
         output_bias=False,
+    )
+
+
+def hyperclovax(fields: Fields) -> Architecture:
+    """HyperCLOVA X: Granite's multipliers, which change no count, and a norm after each half."""
+    after = fields.flag("use_post_norm", True)
+    return decoder(
+        fields,
+        norms=sandwich_norms if after else pre_norms,
+        bias=fields.flag("attention_bias", False),
+        network_bias=fields.flag("mlp_bias", False),
     )
 
 

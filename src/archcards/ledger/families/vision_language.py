@@ -190,19 +190,24 @@ def omni(fields: Fields) -> Architecture:
 
 
 def mistral3(fields: Fields) -> Architecture:
-    """Mistral Small 3.1 and Ministral 3: a Pixtral tower, a merger of patches, two projections."""
-    from . import dense
+    """Mistral Small 3.1 and 4, Ministral 3: a Pixtral tower, a merger of patches, two projections."""
+    from . import deepseek, dense
 
+    texts = {
+        "mistral": llama.mistral,
+        "ministral3": dense.ministral3,
+        "mistral4": deepseek.mistral4,
+    }
     inner = fields.values.get("text_config")
-    newer = isinstance(inner, dict) and inner.get("model_type") == "ministral3"
+    named = inner.get("model_type") if isinstance(inner, dict) else None
     merge = fields.size("spatial_merge_size", 2)
     fields.skip("projector_hidden_act")
     fields.only("vision_feature_layer", -1)
     bias = fields.flag("multimodal_projector_bias", False)
     return _joined(
         fields,
-        dense.ministral3 if newer else llama.mistral,
-        ("mistral", "ministral3"),
+        texts.get(named, llama.mistral) if isinstance(named, str) else llama.mistral,
+        tuple(texts),
         lambda vision, hidden: pixtral(vision, hidden, merge, bias),
         outer_tie=False,
     )
