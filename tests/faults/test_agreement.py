@@ -29,6 +29,13 @@ KINDS = (
     "a link to an anchor that is not there",
     "an image without alternative text",
     "an API page of a module that is not there",
+    "a numeral in a tag",
+    "a template and an icon that the theme lacks",
+    "a source that no section lists",
+    "a link that a block prints in parts",
+    "a footnote that is nowhere",
+    "a check of what was typed under a name",
+    "a quoted number that is rounded",
 )
 
 
@@ -41,6 +48,9 @@ ON_FINISHED_PAGES = {
     "a link to an anchor that is not there",
     "an image without alternative text",
     "an API page of a module that is not there",
+    "a template and an icon that the theme lacks",
+    "a source that no section lists",
+    "a link that a block prints in parts",
 }
 
 
@@ -60,7 +70,13 @@ def sound(new_book, root):
 
 @pytest.fixture(scope="module")
 def faulty(new_book, root, faults):
-    return checkout(new_book().put(*(faults[name] for name in KINDS)), root)
+    book = checkout(new_book().put(*(faults[name] for name in KINDS)), root)
+    (book.folder / "elsewhere").mkdir()
+    (book.folder / "elsewhere" / "page.md").write_text("# Elsewhere\n\nThere are 36.\n")
+    (book.folder / "docs" / "linked").symlink_to("../elsewhere")
+    reason = "a link to a folder, whose pages are not proved; move them here"
+    book.expected["a folder that is a link"] = {("docs/linked", 1, reason)}
+    return book
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)

@@ -16,7 +16,7 @@ from .cards import Card, FrontMatter, read_front_matter
 from .chapter import Chapter, read_chapter
 from .memory import Memory
 from .problem import Problem, decoded
-from .prose import substitute
+from .prose import FactUse, substitute
 from .record import Check, Derivation, Event, Fact, Figure, Table
 from .rules import (
     docstring_problems,
@@ -119,7 +119,12 @@ class Page:
 
     def resolve(self, text: str) -> str:
         """The text with its facts put in."""
-        return substitute(text, lambda use: self.format(use.name, use.spec))
+
+        def shown(use: FactUse) -> str:
+            number = self.format(use.name, use.spec)
+            return f"{{{number}}}" if use.tex and len(number) > 1 else number  # one thing: 2^{16}
+
+        return substitute(text, shown)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .markup import Token, tag, tokens
 
-__all__ = ["REFERENCE", "Reference", "Value", "place", "plain"]
+__all__ = ["REFERENCE", "Reference", "Value", "in_tex", "place", "plain"]
 
 REFERENCE = re.compile(r"\{\{ (?P<name>[A-Za-z_]\w*(?:\.\w+)*)(?::(?P<format>[^{}\n]*?))? ?\}\}")
 _UNTOUCHED = {"code", "pre", "script", "style", "math", "textarea", "kbd", "samp"}
@@ -68,7 +68,8 @@ def place(page: str, values: Mapping[str, Value]) -> str:
         if token.kind != "text" or "{{ " not in token.text or _UNTOUCHED & set(token.inside):
             pieces.append(token.text)
         elif tex:
-            pieces.append(REFERENCE.sub(_replace(values, _in_tex), token.text))
+            drawn = _replace(values, lambda text, _: html.escape(in_tex(text), quote=False))
+            pieces.append(REFERENCE.sub(drawn, token.text))
             if "span" in token.inside[tex - 1 :] and not _NO_LINK & set(token.inside):
                 pieces[before] = _origins(token.text, values)
         elif _NO_LINK & set(token.inside):
@@ -121,12 +122,17 @@ def _origins(tex: str, values: Mapping[str, Value]) -> str:
     return "".join(_linked(text, values[one["name"]], "") for one in found if (text := _formatted(one, values)))
 
 
-def _in_tex(text: str, value: Value) -> str:
-    """A grouped number is text in TeX: its commas separate nothing."""
+def in_tex(text: str) -> str:
+    r"""A number as one thing in TeX, also as an exponent; one that is grouped is text.
+
+    Example:
+        >>> in_tex("16"), in_tex("8,192"), in_tex("2")
+        ('{16}', '\\text{8,192}', '2')
+    """
     text = text.replace("−", "-")
     if re.fullmatch(r"-?[\d.]+", text):
-        return text
-    return f"\\text{{{html.escape(text, quote=False)}}}"
+        return text if len(text) == 1 else f"{{{text}}}"
+    return f"\\text{{{text}}}"
 
 
 def _in_attributes(token: Token, values: Mapping[str, Value]) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from .markup import tokens
 
-__all__ = ["DeadLink", "Page", "check_site", "find_line", "read_page"]
+__all__ = ["DeadLink", "Page", "check_site", "find_broken", "find_line", "read_page"]
 
 _TARGETS = {"href", "src", "poster", "data", "xlink:href"}
 # A link element may name another host without the browser ever asking it.
@@ -64,6 +64,9 @@ def read_page(page: str) -> Page:
                 faults.append((source, f"image {shown} without alternative text"))
         for name in _TARGETS & given.keys():
             value = given[name].strip()
+            if _split(value) is None:
+                faults.append((value, f"{value} is no address"))
+                continue
             pointer = token.name == "a" or given.get("rel") in _POINTERS
             (links if pointer else requests).append(value)
         if "srcset" in given:
@@ -156,16 +159,16 @@ def find_line(source: str, link: str) -> int | None:
     Markdown writes `../masks.md#edges` where the page has `../masks/#edges`, so what is compared is
     the anchor and the last word of the path.
     """
-    split = urlsplit(link)
+    split = _split(link) or urlsplit("")
     stem = _last_word(split.path)
     best, best_line = 0, None
     if link.startswith("#"):
         given = re.compile(rf"""(?:\{{[^}}]*#|\bid=["']){re.escape(link[1:])}(?:["'\s}}])""")
         best_line = next((n for n, line in enumerate(source.split("\n"), 1) if given.search(line)), None)
     for number, line in enumerate(source.split("\n"), 1):
-        written = re.findall(r"\]\(\s*<?([^\s)>]+)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src|srcset)=[\"']([^\"']+)", line)
+        written = re.findall(r"\]\(\s*<?([^\s)>]+)|^\s*\[(?!\^)[^\]]+\]:\s*(\S+)|(?:href|src|srcset)=[\"']([^\"']+)", line)
         for target in (next(filter(None, groups)) for groups in written):
-            other = urlsplit(target)
+            other = _split(target) or urlsplit("")
             score = 0
             if target == link:
                 score = 4
@@ -174,6 +177,22 @@ def find_line(source: str, link: str) -> int | None:
             if score > best:
                 best, best_line = score, number
     return best_line
+
+
+def _split(address: str) -> SplitResult | None:
+    """The parts of an address, or nothing if it is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return None
+
+
+def find_broken(lines: Sequence[str]) -> int | None:
+    """The first line of a Markdown source with what looks like an address and is none."""
+    for number, line in enumerate(lines, 1):
+        if any(_split(address) is None for address in re.findall(r"\w+://[^\s)>\"']*", line)):
+            return number
+    return None
 
 
 def _last_word(path: str) -> str:

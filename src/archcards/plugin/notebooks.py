@@ -243,10 +243,7 @@ class Takeaway:
         def shown(use: FactUse) -> str:
             written = text[use.start : use.end]
             number = facts.plain(written, values)
-            plain = re.fullmatch(r"[-\d.]+", number.replace("−", "-"))
-            if use.tex and number != written:
-                return number.replace("−", "-") if plain else f"\\text{{{number}}}"
-            return number
+            return facts.in_tex(number) if use.tex and number != written else number
 
         return substitute(text, shown)
 

@@ -160,8 +160,9 @@ class ArchitectureCards(BasePlugin[Options]):
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Leaves out what the theme brings and no reader needs; adds what the book says to programs."""
         for file in list(files):
-            if file.abs_src_path and not os.path.exists(file.abs_src_path):
-                files.remove(file)  # a link that leads nowhere, which the verdict tells of
+            unread = file.is_documentation_page() and file.src_uri not in (self.book.pages or {file.src_uri})
+            if file.abs_src_path and (unread or not os.path.exists(file.abs_src_path)):
+                files.remove(file)  # in a linked folder, or a link that leads nowhere: the verdict tells of it
             elif file.src_uri.endswith((".css.map", ".js.map")) or "/javascripts/lunr/" in f"/{file.src_uri}":
                 files.remove(file)
             elif re.fullmatch(r"assets/.*\.[0-9a-f]{8}\.min\.(css|js)", file.src_uri):
@@ -230,7 +231,7 @@ class ArchitectureCards(BasePlugin[Options]):
             del self.warnings.messages[told:]  # what led to the failure
             reason = " ".join(str(error).split()) or type(error).__name__
             named = next((name for name in re.findall(r"'([^']+)'", reason) if _line_of(proved.lines, name)), "")
-            line = _line_of(proved.lines, named) or 1
+            line = _line_of(proved.lines, named) or links.find_broken(proved.lines) or 1
             self.problems.append(self._problem(proved, line, f"the page cannot be drawn: {reason}"))
             page.content, page.toc = "", get_toc([])
 
