@@ -96,6 +96,16 @@ def test_two_models_beside_each_other(run, first, second):
             assert f"{mark} {words}" in told or f"both {words}" in told
 
 
+def test_models_beside_each_other_read_the_source(run):
+    options = ("--context", "64", "--source-length", "300")
+    step = json.loads(run("ledger", "t5-small", *options, "--json")[1])["flops"]["per_token"]["total"]
+    _, out, _ = run("ledger", "t5-small", "--beside", "gpt2", *options)
+    (line,) = [line for line in out.splitlines() if line.startswith("FLOPs of one token")]
+    assert line.split()[4] == f"{step:,}"
+    unread = json.loads(run("ledger", "t5-small", "--context", "64", "--json")[1])
+    assert unread["flops"]["per_token"]["total"] < step  # what the comparison must not print
+
+
 def test_a_model_beside_itself_has_all_layers_in_common(run):
     _, out, _ = run("ledger", "gpt-oss-120b", "--beside", "gpt-oss-120b")
     layers = out.split("Layers, from the input up\n")[1]

@@ -22,6 +22,15 @@ def test_words(model, layer):
     assert mixer_words(bundled(model).layers[layer].mixers[0]) == WORDS[model, layer]
 
 
+def test_a_short_convolution_has_channels_and_no_memory():
+    config = {
+        "model_type": "lfm2", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100,
+        "num_key_value_heads": 2, "intermediate_size": 96, "block_auto_adjust_ff_dim": False,
+        "layer_types": ["conv", "full_attention"],
+    }  # fmt: skip
+    assert layer_kinds(read_config(config).layers[0]) == "short convolution 64 | gated feed-forward 96"
+
+
 def test_values_narrower_than_keys_are_told():
     mixer = bundled("Meta-Llama-3.1-8B").layers[0].mixers[0]
     assert mixer_words(mixer._replace(value_width=64)) == "attention 32/8 x 128/64"

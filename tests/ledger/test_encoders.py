@@ -3,6 +3,7 @@
 import pytest
 
 from archcards.ledger import bundled, cache, flops, parameters, read_config
+from archcards.ledger.describe import notes
 
 BASE = {
     "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
@@ -38,6 +39,23 @@ NOMIC = {
 )
 def test_published_totals(config, total):
     assert parameters(read_config(config)).total == total
+
+
+@pytest.mark.parametrize(
+    ("config", "longest"),
+    [
+        (BASE | {"model_type": "bert", "vocab_size": 30522}, 512),
+        (BASE | {"model_type": "ernie", "vocab_size": 30522}, 512),
+        (BASE | {"model_type": "roberta", "vocab_size": 50265, "max_position_embeddings": 514}, 512),
+        (MPNET, 512),
+    ],
+    ids=["BERT", "ERNIE", "RoBERTa", "MPNet"],
+)
+def test_the_longest_text_leaves_out_rows_that_are_never_reached(config, longest):
+    model = read_config(config)
+    for context, told in ((longest, False), (longest + 1, True)):
+        found = notes(model, cache(model, context), flops(model, context))
+        assert (f"{context} tokens are more than the {longest} the configuration allows for" in found) is told
 
 
 def test_electra_base_is_bert_base_without_its_pooler():

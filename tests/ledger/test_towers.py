@@ -3,6 +3,7 @@
 import pytest
 
 from archcards.ledger import UnsupportedConfig, cache, flops, image_sequence, parameters, read_config
+from archcards.ledger.describe import mixer_words
 
 CLIP = {
     "model_type": "clip", "architectures": ["CLIPModel"], "projection_dim": 512, "logit_scale_init_value": 2.6592,
@@ -34,6 +35,12 @@ PROMPT = {
     "model_type": "clip_text_model", "architectures": ["CLIPTextModel"], "hidden_size": 768, "intermediate_size": 3072,
     "num_attention_heads": 12, "num_hidden_layers": 12, "projection_dim": 768, "vocab_size": 49408, "dropout": 0.0,
 }  # fmt: skip
+
+
+def test_a_causal_text_tower_borrows_nothing():
+    words = [mixer_words(read_config(one).layers[0].mixers[0]) for one in (CLIP, SIGLIP)]
+    assert words == ["attention 8/8 x 64", "attention 12/12 x 64, both ways"]
+    assert cache(read_config(CLIP), 77).scalars == 0
 
 
 def dinov2(hidden, layers, heads, **more):

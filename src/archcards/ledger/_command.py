@@ -215,7 +215,7 @@ def _beside(given, context: int, options: dict) -> Iterator[str]:
         ("  active, no input table", [one.active.without_input_embedding for one in counted]),
     ]
     kept = [cache(one, context, **options) for one in both]
-    work = [flops(one, context) for one in both]
+    work = [flops(one, context, options["source_length"]) for one in both]
     totals += [
         (f"Cached at {context:,}, scalars", [one.scalars for one in kept]),
         (f"  bytes, {given.dtype}", [one.bytes for one in kept]),

@@ -83,8 +83,8 @@ class Reach(NamedTuple):
 class Attention(NamedTuple):
     """Softmax attention with `heads` query heads over `kv_heads` key/value heads.
 
-    `cached` is false where the layer reads another layer's keys and values, or where nothing is
-    decoded; `cross` where it reads the encoder's output.
+    `cached` is false where the layer reads another layer's keys and values, or later positions
+    too; `cross` where it reads the encoder's output.
     """
 
     heads: int

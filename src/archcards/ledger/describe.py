@@ -44,7 +44,8 @@ def mixer_words(mixer) -> str:
         if mixer.value_width != mixer.key_width:
             widths += f"/{mixer.value_width}"
         name = "cross-attention" if mixer.cross else "attention"
-        borrowed = "" if mixer.cached or mixer.reach.kind in ("all", "around") else ", borrowed keys and values"
+        causal = mixer.reach.kind not in ("all", "around")
+        borrowed = ", borrowed keys and values" if causal and not mixer.cached else ""
         return (
             f"{name} {mixer.heads}/{mixer.kv_heads} x {widths}{reach[mixer.reach.kind]}{borrowed}"
         )
@@ -55,7 +56,9 @@ def mixer_words(mixer) -> str:
     if isinstance(mixer, CompressedAttention):
         beyond = f", 1 entry per {mixer.stride}" if mixer.stride else ""
         return f"attention {mixer.heads}/1 x {mixer.width}, window {mixer.window}{beyond}"
-    return f"{mixer.kind.replace('_', ' ')} {mixer.heads} x {mixer.key_width} x {mixer.value_width}"
+    # A short convolution has channels and no memory beside its inputs.
+    memory = f" x {mixer.key_width} x {mixer.value_width}" if mixer.memory else ""
+    return f"{mixer.kind.replace('_', ' ')} {mixer.heads}{memory}"
 
 
 def layer_kinds(layer: Layer) -> str:

@@ -48,8 +48,10 @@ def _layers(fields: Fields, hidden: int, reach: Reach) -> tuple[Layer, ...]:
     width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
     # Older files write out every field of the library; no tower has a table to tie.
     fields.skip("tie_word_embeddings")
+    # Causal layers have keys and values of their own to keep, though nothing here decodes.
+    own = reach != ALL
     layer = Layer(
-        (attention(hidden, heads, heads, width, bias=True, reach=reach, cached=False),),
+        (attention(hidden, heads, heads, width, bias=True, reach=reach, cached=own),),
         (dense(plain(hidden, fields.size("intermediate_size"))),),
         layer_norms(hidden),
     )

@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 
+UNREACHED = 2
+"""Rows at the start of RoBERTa's position table: positions are counted from behind the padding's."""
+
 LONGEST_SIDE = 100_000
 """Pixels of an image, so that its sequence stays a length that can be counted with."""
 
@@ -46,7 +49,8 @@ def _post_norm_layers(fields: Fields, hidden: int) -> tuple[Layer, ...]:
 
 
 POOLED = ("Bert", "Ernie", "MegatronBert")
-"""Families whose classifier of sequences reads the pooler; that of others has a layer of its own."""
+"""Families whose classifier of sequences reads the pooler; the others are RoBERTa's kin, with a layer
+of its own there and positions of their own."""
 
 
 def _encoder(
@@ -132,7 +136,7 @@ def _encoder(
         ),
         final=(layer_norm("final", hidden) if before else ()) + final,
         decodes=False,
-        trained_length=length,
+        trained_length=length if prefix in POOLED else length - UNREACHED,
     )
 
 
@@ -336,7 +340,7 @@ def mpnet(fields: Fields) -> Architecture:
         ),
         final=final,
         decodes=False,
-        trained_length=length,
+        trained_length=length - UNREACHED,
     )
 
 
