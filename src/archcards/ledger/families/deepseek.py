@@ -108,13 +108,20 @@ def prediction(hidden: int, layer: Layer, modules: int) -> tuple[Module, ...]:
     return (Module((layer,), others),) * modules
 
 
-def _indexers(fields: Fields, hidden: int, layers: int) -> list[Indexer]:
+def _indexers(
+    fields: Fields, hidden: int, layers: int, default_heads: int
+) -> list[Indexer]:
     """Each layer's indexer; one that reuses an earlier choice has no tensors and no keys."""
     rank = fields.maybe("q_lora_rank")
     if rank is None:
         raise fields.refuse("q_lora_rank", "a rank, since the indexer reads the query's latent")
     number, width, top = (
-        fields.size(name) for name in ("index_n_heads", "index_head_dim", "index_topk")
+        fields.size(name, default)
+        for name, default in (
+            ("index_n_heads", default_heads),
+            ("index_head_dim", 128),
+            ("index_topk", 2048),
+        )
     )
     fields.kinds("layer_types", layers, ["indexed_attention", "deepseek_sparse_attention"])
     kinds = fields.kinds("indexer_types", layers, ["full", "shared"])
@@ -166,20 +173,23 @@ def deepseek(
     *,
     default_rank: int | None = 1536,
     dense_default: int = 0,
-    indexed: bool = False,
+    indexed: int = 0,
     shared_default: int = 1,
     tied: bool = False,
     head: bool | None = None,
     tower: Tower | None = None,
 ) -> Architecture:
-    """A decoder of latent attention with DeepSeek's fields and these defaults."""
+    """A decoder of latent attention with DeepSeek's fields and these defaults.
+
+    `indexed`: with an indexer in each layer, of so many heads unless told.
+    """
     hidden, layers = fields.size("hidden_size"), fields.layers()
     heads = fields.size("num_attention_heads")
     # Latent attention has no key/value heads of its own: the files repeat the query heads.
     fields.skip("num_key_value_heads", "head_dim", "qk_head_dim", "n_group", "topk_group")
     bias = fields.flag("attention_bias", False)
     fields.only("mlp_bias", False)
-    indexers = _indexers(fields, hidden, layers) if indexed else [None] * layers
+    indexers = _indexers(fields, hidden, layers, indexed) if indexed else [None] * layers
     mixer = latent(fields, hidden, heads, bias=bias, default_rank=default_rank)
     made = {
         indexer: mixer
@@ -237,12 +247,12 @@ def deepseek_v3(fields: Fields) -> Architecture:
 
 def deepseek_v32(fields: Fields) -> Architecture:
     """DeepSeek-V3.2: V3 with an indexer that chooses what each query reads."""
-    return deepseek(fields, dense_default=3, indexed=True)
+    return deepseek(fields, dense_default=3, indexed=64)
 
 
 def glm_dsa(fields: Fields) -> Architecture:
     """GLM-5: DeepSeek-V3.2's attention and GLM's sizes."""
-    return deepseek(fields, default_rank=2048, dense_default=3, indexed=True)
+    return deepseek(fields, default_rank=2048, dense_default=3, indexed=32)
 
 
 def glm4_lite(fields: Fields) -> Architecture:
