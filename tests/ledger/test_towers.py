@@ -130,3 +130,16 @@ def test_refused_by_name(changes, message):
     with pytest.raises(UnsupportedConfig) as refused:
         read_config(CLIP | changes)
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"model_type": "clip_vision_model"}, "image_size"),
+        (DINOV3, "num_register_tokens"),
+        (DINOV3 | {"model_type": "dinov2_with_registers", "architectures": None}, "num_register_tokens"),
+    ],
+)
+def test_a_sequence_too_long_to_count_with_is_refused(config, field):
+    with pytest.raises(UnsupportedConfig, match=f"^{field}: expected a whole number of at least [01] and at most "):
+        read_config(config | {field: 10**12})

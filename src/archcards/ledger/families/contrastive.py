@@ -5,6 +5,7 @@ from ..fields import Fields
 from ._blocks import attention, dense, layer_norm, layer_norms, linear, plain, vector
 from ._heads import architecture_class
 from ._towers import ALL, patch_embedding, siglip
+from .encoders import LONGEST_SIDE
 
 __all__ = [
     "clip",
@@ -88,7 +89,7 @@ def _clip_images(fields: Fields, projector: tuple[Tensor, ...]) -> Tower:
     """CLIP's tower of images: a class token, no bias on the patches, norms at both ends."""
     fields = fields.filled(CLIP_IMAGES)
     hidden, channels = fields.size("hidden_size"), fields.size("num_channels")
-    size, patch = fields.size("image_size"), fields.size("patch_size")
+    size, patch = fields.size("image_size", most=LONGEST_SIDE), fields.size("patch_size")
     if patch > size:
         raise fields.refuse("patch_size", f"at most image_size, {size}")
     fields.skip("projection_dim", "vocab_size")

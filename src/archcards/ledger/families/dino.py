@@ -9,6 +9,9 @@ from .encoders import sides
 
 __all__ = ["dinov2", "dinov2_with_registers", "dinov3_vit"]
 
+MOST_REGISTERS = 10_000
+"""Tokens beside the patches, so that the sequence stays a length that can be counted with."""
+
 
 def _read(
     fields: Fields,
@@ -97,7 +100,7 @@ def dinov2(fields: Fields) -> Architecture:
 
 def dinov2_with_registers(fields: Fields) -> Architecture:
     """DINOv2 with registers: tokens beside the class token that no patch stands behind."""
-    registers = fields.size("num_register_tokens", 4, least=0)
+    registers = fields.size("num_register_tokens", 4, least=0, most=MOST_REGISTERS)
     return _dinov2(fields, "Dinov2WithRegisters", patch=16, registers=registers)
 
 
@@ -112,7 +115,7 @@ def dinov3_vit(fields: Fields) -> Architecture:
         network(hidden, inner, fields.flag("mlp_bias", True)),
         hidden=hidden,
         patch=16,
-        registers=fields.size("num_register_tokens", 0, least=0),
+        registers=fields.size("num_register_tokens", 0, least=0, most=MOST_REGISTERS),
         positions=False,
         query_bias=fields.flag("query_bias", True),
         key_bias=fields.flag("key_bias", False),

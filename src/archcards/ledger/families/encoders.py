@@ -15,6 +15,7 @@ from ._heads import (
 from ._towers import ALL, patch_embedding
 
 __all__ = [
+    "LONGEST_SIDE",
     "bert",
     "camembert",
     "deit",
