@@ -829,6 +829,13 @@ def test_qwens_windows_begin_at_a_layer(first, windows):
     assert [layer.mixer.reach.kind for layer in layers] == (2 - windows) * ["full"] + windows * ["window"]
 
 
+def test_qwen_3_with_experts_has_windows_in_every_layer_or_in_none():
+    config = case_of("qwen3_moe") | {"layer_types": None, "sliding_window": 16, "max_window_layers": 1}
+    for used, kinds in ((True, {"window"}), (False, {"full"})):
+        layers = read_config(config | {"use_sliding_window": used}).layers
+        assert len(layers) > 1 and {layer.mixer.reach.kind for layer in layers} == kinds
+
+
 @pytest.mark.parametrize(("text_type", "window"), [("mistral", 4096), ("ministral3", None)])
 def test_the_text_model_behind_pixtral_says_which_window_it_leaves_out(text_type, window):
     config = case_of("mistral3")

@@ -103,7 +103,7 @@ CHANGES = {
     "qwen3_5": {"text_config": ONE_ATTENDS},
     "qwen3_5_moe": {"text_config": ONE_ATTENDS},
     "qwen3_5_moe_text": ONE_ATTENDS | {"mlp_only_layers": []},
-    "qwen3_moe": {"head_dim": 8},
+    "qwen3_moe": {"head_dim": 8, "use_sliding_window": True},
     "qwen3_next": ONE_ATTENDS | {"mlp_only_layers": []},
     "recurrent_gemma": {"num_hidden_layers": 3},
 }
@@ -181,7 +181,8 @@ def inputs_as_many_as_the_kernel(mixer, family):
 
 def heads_repeated(mixer, family):
     """Falcon's newer decoder repeats keys and values for every query head before it keeps them."""
-    return mixer._replace(kv_heads=mixer.heads) if family == "falcon" else mixer
+    grouped = family == "falcon" and mixer.kv_heads > 1
+    return mixer._replace(kv_heads=mixer.heads) if grouped else mixer
 
 
 def shared_vector_twice(mixer, family):

@@ -38,8 +38,11 @@ def phi3(fields: Fields) -> Architecture:
     return decoder(fields, reach=windows())
 
 
-def qwen_windows(fields: Fields, count: int) -> list[Reach]:
-    """Qwen's windows: only with `use_sliding_window`, from layer `max_window_layers` on."""
+def qwen_windows(fields: Fields, count: int, *, everywhere: bool = False) -> list[Reach]:
+    """Qwen's windows: only with `use_sliding_window`, from layer `max_window_layers` on.
+
+    `everywhere`: in all layers, whatever that field says, as in Qwen3 with experts.
+    """
     window = fields.maybe("sliding_window", least=0) or None
     first = fields.size("max_window_layers", 28, least=0)
     if fields.nested("dual_chunk_attention_config") is not None:
@@ -50,7 +53,7 @@ def qwen_windows(fields: Fields, count: int) -> list[Reach]:
         window = None
     elif window is None and "sliding_window" not in fields:
         window = 4096
-    return reaches(fields, count, window, implied=lambda layer: layer >= first)
+    return reaches(fields, count, window, implied=lambda layer: everywhere or layer >= first)
 
 
 def qwen2(fields: Fields, *, kv_heads: int = 32, share: bool = False) -> Architecture:

@@ -1,6 +1,7 @@
 """Llama-like decoders whose feed-forward networks are routed experts."""
 
 from collections.abc import Callable
+from functools import partial
 
 from ..architecture import Architecture, Experts, FeedForward, Layer
 from ..fields import Fields
@@ -116,7 +117,7 @@ def qwen3_moe(fields: Fields, *, kv_heads: int = 4, count: int = 128) -> Archite
     return decoder(
         fields,
         kv_heads=kv_heads,
-        reach=qwen_windows,
+        reach=partial(qwen_windows, everywhere=True),
         parts=_qwen_parts(count=count),
         bias=fields.flag("attention_bias", False),
         extra=each_head,
