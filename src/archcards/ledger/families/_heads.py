@@ -55,7 +55,7 @@ def classified(fields: Fields, width: int) -> tuple[Tensor, ...]:
     """
     name = architecture_class(fields) or ""
     if name.endswith("ForSequenceClassification"):
-        found, count = "classes of the sequence", labels(fields) or CLASSES
+        found, count = "classes of the sequence, of its last token", labels(fields) or CLASSES
         head = linear("classifier", width, count, per="sequence")
     elif name.endswith("ForTokenClassification"):
         found, count = "classes of each token", labels(fields) or CLASSES
