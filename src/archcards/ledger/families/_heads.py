@@ -11,6 +11,7 @@ __all__ = [
     "architecture_class",
     "classes_of",
     "classified",
+    "kind_of",
     "labels",
     "read_out",
     "two_layers",
@@ -34,6 +35,15 @@ def architecture_class(fields: Fields) -> str | None:
     return names[0]
 
 
+def kind_of(fields: Fields, prefix: str, *kinds: str) -> tuple[str, str]:
+    """The class, a bare model unless told, and what follows the family's name in it: one of `kinds`."""
+    name = architecture_class(fields) or f"{prefix}Model"
+    kind = name.removeprefix(prefix)
+    if kind == name or kind not in kinds:
+        raise fields.refuse("architectures", f"{prefix} with one of {', '.join(kinds)}")
+    return name, kind
+
+
 def labels(fields: Fields) -> int | None:
     """How many classes `id2label` names, or `num_labels` says; None where the file is silent."""
     names = fields.raw("id2label")
@@ -55,7 +65,7 @@ def classified(fields: Fields, width: int) -> tuple[Tensor, ...]:
     """
     name = architecture_class(fields) or ""
     if name.endswith("ForSequenceClassification"):
-        found, count = "classes of the sequence, of its last token", labels(fields) or CLASSES
+        found, count = "classes, read from the last token,", labels(fields) or CLASSES
         head = linear("classifier", width, count, per="sequence")
     elif name.endswith("ForTokenClassification"):
         found, count = "classes of each token", labels(fields) or CLASSES

@@ -9,6 +9,7 @@ from ._heads import (
     EACH_TOKEN,
     architecture_class,
     classes_of,
+    kind_of,
     labels,
     two_layers,
 )
@@ -49,6 +50,14 @@ def _post_norm_layers(fields: Fields, hidden: int) -> tuple[Layer, ...]:
     return (layer,) * fields.layers()
 
 
+KINDS = (
+    "Model",
+    "ForMaskedLM",
+    "ForPreTraining",
+    *CLASSIFIERS,
+    "ForMultipleChoice",
+    "ForNextSentencePrediction",
+)
 POOLED = ("Bert", "Ernie", "MegatronBert")
 """Families whose classifier of sequences reads the pooler; the others are RoBERTa's kin, with a layer
 of its own there and positions of their own."""
@@ -81,9 +90,7 @@ def _encoder(
         "pooler_type",
         "directionality",
     )
-    name = architecture_class(fields) or f"{prefix}Model"
-    if not name.startswith(prefix):
-        raise fields.refuse("architectures", f"a class of {prefix}")
+    name, kind = kind_of(fields, prefix, *KINDS)
     vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings")
     segments = fields.size("type_vocab_size", segments)
     tables = (
@@ -96,7 +103,7 @@ def _encoder(
     transform = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
     # Untied, a checkpoint stores the bias of the head and that of its matrix.
     bias = (vector("output bias", vocabulary),) * (1 if tied else 2)
-    kind, predicts, final, others = name.removeprefix(prefix), False, (), ()
+    predicts, final, others = False, (), ()
     if kind == "Model":
         final = pooler
         fields.note(f"{name}: with the pooler, without an output head")
@@ -113,11 +120,8 @@ def _encoder(
         final = classes_of(fields, name, hidden, per="token")
     elif kind == "ForMultipleChoice":
         final = pooler + linear("classifier", hidden, 1, True, per="sequence")
-    elif kind == "ForNextSentencePrediction":
-        final = pooler + linear("classifier", hidden, 2, True, per="sequence")
     else:
-        known = ("Model", "ForMaskedLM", "ForPreTraining", *CLASSIFIERS)
-        raise fields.refuse("architectures", f"{prefix} with one of {', '.join(known)}")
+        final = pooler + linear("classifier", hidden, 2, True, per="sequence")
     if predicts and tied:
         fields.note("tied: the output head is the token table, counted once")
     return Architecture(
@@ -184,11 +188,7 @@ def distilbert(fields: Fields) -> Architecture:
     vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings", 512)
     fields.only("tie_word_embeddings", True)
     fields.skip("sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_")
-    name = architecture_class(fields) or "DistilBertModel"
-    kind = name.removeprefix("DistilBert")
-    known = ("Model", "ForMaskedLM", *CLASSIFIERS)
-    if name == kind or kind not in known:
-        raise fields.refuse("architectures", f"DistilBert with one of {', '.join(known)}")
+    name, kind = kind_of(fields, "DistilBert", "Model", "ForMaskedLM", *CLASSIFIERS)
     predicts, final = kind == "ForMaskedLM", ()
     if kind == "ForSequenceClassification":
         final = two_layers(fields, name, hidden)
@@ -259,11 +259,7 @@ def nomic_bert(fields: Fields) -> Architecture:
         "summary_use_proj",
         "use_xentropy",
     )
-    name = architecture_class(fields) or "NomicBertModel"
-    kind = name.removeprefix("NomicBert")
-    known = ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
-    if name == kind or kind not in known:
-        raise fields.refuse("architectures", f"NomicBert with one of {', '.join(known)}")
+    name, kind = kind_of(fields, "NomicBert", "Model", "ForMaskedLM", *CLASSIFIERS[:2])
     predicts, final, others = kind == "ForMaskedLM", (), ()
     if predicts:
         others = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
@@ -306,11 +302,7 @@ def mpnet(fields: Fields) -> Architecture:
     fields.only("tie_word_embeddings", True)
     buckets = fields.size("relative_attention_num_buckets", 32)
     heads = fields.size("num_attention_heads")
-    name = architecture_class(fields) or "MPNetModel"
-    kind = name.removeprefix("MPNet")
-    known = ("Model", "ForMaskedLM", *CLASSIFIERS)
-    if name == kind or kind not in known:
-        raise fields.refuse("architectures", f"MPNet with one of {', '.join(known)}")
+    name, kind = kind_of(fields, "MPNet", "Model", "ForMaskedLM", *CLASSIFIERS)
     predicts, final, others = kind == "ForMaskedLM", (), ()
     if kind == "Model":
         final = linear("pooler", hidden, hidden, True, per="sequence")

@@ -3,16 +3,12 @@
 from ..architecture import Architecture, Embeddings, Head, Layer, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, layer_norm, linear, plain, vector
-from ._heads import (
-    CLASSIFIERS,
-    EACH_TOKEN,
-    architecture_class,
-    classes_of,
-    two_layers,
-)
+from ._heads import CLASSIFIERS, EACH_TOKEN, classes_of, kind_of, two_layers
 from ._towers import ALL
 
 __all__ = ["albert", "electra"]
+
+KINDS = ("Model", "ForMaskedLM", "ForPreTraining", *CLASSIFIERS)
 
 
 def _sizes(fields: Fields) -> tuple[int, int, int]:
@@ -71,16 +67,6 @@ def _assembled(
     )
 
 
-def _kind(fields: Fields, prefix: str) -> tuple[str, str]:
-    """The class, and what follows the family's name in it."""
-    name = architecture_class(fields) or f"{prefix}Model"
-    known = ("Model", "ForMaskedLM", "ForPreTraining", *CLASSIFIERS)
-    kind = name.removeprefix(prefix)
-    if kind == name or kind not in known:
-        raise fields.refuse("architectures", f"{prefix} with one of {', '.join(known)}")
-    return name, kind
-
-
 def _narrowing(hidden: int, narrow: int, vocabulary: int) -> tuple[Tensor, ...]:
     """What stands between the last layer and the table, and a bias for each token."""
     back = linear("head transform", hidden, narrow, True) + layer_norm("head", narrow)
@@ -91,7 +77,7 @@ def electra(fields: Fields) -> Architecture:
     """ELECTRA: BERT's layers; the discriminator tells of each token whether it was replaced."""
     sizes = hidden, narrow, vocabulary = _sizes(fields)
     fields.skip(*(f"summary_{part}" for part in ("activation", "last_dropout", "type", "use_proj")))
-    name, kind = _kind(fields, "Electra")
+    name, kind = kind_of(fields, "Electra", *KINDS)
     head, final = (), ()
     if kind == "ForMaskedLM":
         head = _narrowing(hidden, narrow, vocabulary)
@@ -115,7 +101,7 @@ def albert(fields: Fields) -> Architecture:
     for field in ("net_structure_type", "num_memory_blocks", "gap_size"):
         fields.only(field, 0)
     fields.skip("layers_to_keep")
-    name, kind = _kind(fields, "Albert")
+    name, kind = kind_of(fields, "Albert", *KINDS)
     pooler = linear("pooler", hidden, hidden, True, per="sequence")
     head, final = (), ()
     if kind == "Model":

@@ -3,7 +3,7 @@
 from ..architecture import Architecture, Embeddings, Head, Layer, Reach, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, gated, layer_norm, linear, vector
-from ._heads import CLASSIFIERS, EACH_TOKEN, architecture_class, classes_of
+from ._heads import CLASSIFIERS, classes_of, kind_of
 from ._towers import ALL
 
 __all__ = ["modernbert"]
@@ -57,11 +57,7 @@ def modernbert(fields: Fields) -> Architecture:
         )
         for number, reach in enumerate(_reaches(fields, count))
     )
-    name = architecture_class(fields) or "ModernBertModel"
-    known = ("Model", "ForMaskedLM", *CLASSIFIERS)
-    kind = name.removeprefix("ModernBert")
-    if kind == name or kind not in known:
-        raise fields.refuse("architectures", f"ModernBert with one of {', '.join(known)}")
+    name, kind = kind_of(fields, "ModernBert", "Model", "ForMaskedLM", *CLASSIFIERS)
     predicts = kind == "ForMaskedLM"
     per = "sequence" if kind == "ForSequenceClassification" else "token"
     transform, final = (), layer_norm("final", hidden, shift)
@@ -72,7 +68,7 @@ def modernbert(fields: Fields) -> Architecture:
         transform += (vector("output bias", vocabulary),)
     if predicts:
         fields.note("tied: the output head is the token table, counted once")
-    elif kind == "ForSequenceClassification" or kind in EACH_TOKEN:
+    elif kind in CLASSIFIERS:
         transform += classes_of(fields, name, hidden, per=per)
     return Architecture(
         model_type=str(fields.values.get("model_type")),
