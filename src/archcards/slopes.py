@@ -129,11 +129,16 @@ def _wanted(published, case, known, weights, name):
     return sum(parts, np.zeros(cases.variables(published, case)[name].shape))
 
 
-def _published_slope(published, case, dtype, known, weights, name, gradient):
-    wanted = _wanted(published, case, known, weights, name)
+def _allowed(published, case, name, wanted):
+    """How far off a gradient in float64 may be, relative to its largest number where that exceeds 1."""
     # With respect to a number such as a count of parameters a gradient is small, and must be right too.
     largest = np.abs(cases.variables(published, case)[name]).max(initial=0.0)
-    allowed = published.tolerance * min(1.0, max(np.abs(wanted).max(initial=0.0), 1 / max(1.0, largest)))
+    return published.tolerance * min(1.0, max(np.abs(wanted).max(initial=0.0), 1 / max(1.0, largest)))
+
+
+def _published_slope(published, case, dtype, known, weights, name, gradient):
+    wanted = _wanted(published, case, known, weights, name)
+    allowed = _allowed(published, case, name, wanted)
     if dtype != "float64":
         bounds = cases.gradient_bounds(published, case, dtype)
         allowed = sum(bounds.get(result, {}).get(name, 0.0) for result in weights)
@@ -173,7 +178,8 @@ def _instead(published, name, every):
 
     def holds(left, right):
         return all(
-            not difference("", left(*one), right(*one), published.tolerance)[1] for one in every
+            not difference("", left(*one), right(*one), _allowed(published, one[0], name, wanted(*one)))[1]
+            for one in every
         )
 
     def gradient(case, known, weights, gradient):
@@ -204,15 +210,22 @@ def _mistakes(published, name, every, gradient, wanted) -> Iterator[tuple[str, C
             gradient,
             lambda case, known, *_, result=result: _wanted(published, case, known, [result], name),
         )
-    shape = cases.variables(published, case)[name].shape
-    for other, value in case.arguments.items():
-        if other != name and isinstance(value, np.ndarray) and value.shape == shape[: value.ndim]:
+    for other in case.arguments:
+        if other != name and all(_factor(published, one[0], name, other) is not None for one in every):
             yield (
                 f"the published one without the factor {other}",
-                lambda case, *rest, other=other: _times(gradient(case, *rest), case.arguments[other]),
+                lambda case, *rest, other=other: (
+                    gradient(case, *rest) * _factor(published, case, name, other)
+                ),
                 wanted,
             )
 
 
-def _times(array, factor):
-    return array * factor.reshape(factor.shape + (1,) * (array.ndim - factor.ndim))
+def _factor(published, case, name, other):
+    """An argument that may scale another's gradient along its first axes: 1 where it is not given."""
+    value, shape = case.arguments.get(other), cases.variables(published, case)[name].shape
+    if value is None:
+        return np.ones(())
+    if isinstance(value, np.ndarray) and value.shape == shape[: value.ndim]:
+        return value.reshape(value.shape + (1,) * (len(shape) - value.ndim))
+    return None

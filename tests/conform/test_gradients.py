@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from archcards import cases
+from archcards.cases.numbers import numbers
 from archcards.checkout import find_checkout
 from archcards.conform import ConformError, conform
 from archcards.plugin.downloads import wheel
+from archcards.slopes import compared
 
 
 def norm(x, weight=None, eps=1e-6):
@@ -395,6 +397,43 @@ def test_conventions_have_slopes_along_the_simplex():
     assert conform("verify", below, backward=below_back, **follows)
     report = conform("verify", below, backward=doubled, **follows)
     assert {slope.argument for slope in report.gradients if not slope.equal} == {"target"}
+
+
+class Wrong:
+    """A function all of whose gradients are wrong: half of the published ones, or other numbers."""
+
+    differentiates = True
+
+    def __init__(self, published, halved):
+        self.published, self.halved = published, halved
+
+    def asked(self, case, names):
+        return names
+
+    def gradients(self, case, weights, names):
+        shapes = {name: array.shape for name, array in cases.variables(self.published, case).items()}
+        if not self.halved:
+            return {name: numbers(*shapes[name], seed=3) for name in names}
+        known = cases.gradients(self.published, case)
+        return {
+            name: sum((one[name] / 2 for one in known.values() if name in one), np.zeros(shapes[name]))
+            for name in names
+        }
+
+
+@pytest.mark.parametrize("mechanism", [n for n in cases.MECHANISMS if n not in cases.WITHOUT_GRADIENTS])
+@pytest.mark.parametrize("halved", [True, False])
+def test_a_wrong_gradient_of_any_mechanism_is_told(mechanism, halved):
+    """Where the shapes of arguments change from case to case, and where some are not given, too."""
+    published = cases.of(mechanism)
+    trials = [(case, dict.fromkeys(published.returns, 0.0)) for case in published.cases]
+    slopes, reason = compared(published, trials, Wrong(published, halved), "float64")
+    wrong = [slope for slope in slopes if not slope.equal]
+    assert wrong and not reason
+    if halved:  # half of nothing is right
+        assert {slope.instead for slope in wrong} == {"the published one times 0.5"}
+    else:
+        assert {slope.argument for slope in wrong} == {slope.argument for slope in slopes}
 
 
 def law_back(g, N, D, law):
