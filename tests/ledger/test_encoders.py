@@ -32,10 +32,17 @@ NOMIC = {
 }  # fmt: skip
 
 
+GTE = BASE | {
+    "model_type": "new", "architectures": ["NewModel"], "vocab_size": 250048, "type_vocab_size": 1, "pack_qkv": True,
+    "position_embedding_type": "rope", "layer_norm_type": "layer_norm", "logn_attention_scale": False,
+    "logn_attention_clip1": False, "unpad_inputs": False, "use_memory_efficient_attention": False, "rope_theta": 20000,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("config", "total"),
-    [(MPNET, 109_486_464), (ALBERT, 11_683_584), (MODERN, 149_655_232), (NOMIC, 136_731_648)],
-    ids=["all-mpnet-base-v2", "ALBERT base v2", "ModernBERT base", "nomic-embed-text-v1.5"],
+    [(MPNET, 109_486_464), (ALBERT, 11_683_584), (MODERN, 149_655_232), (NOMIC, 136_731_648), (GTE, 305_368_320)],
+    ids=["all-mpnet-base-v2", "ALBERT base v2", "ModernBERT base", "nomic-embed-text-v1.5", "gte-multilingual-base"],
 )
 def test_published_totals(config, total):
     assert parameters(read_config(config)).total == total
@@ -87,7 +94,7 @@ def test_modernbert_reads_64_tokens_to_each_side_in_14_of_22_layers():
     assert worked.matmul == 2 * length * (22 * layer + 768 * 768 + 768 * 50368)
 
 
-@pytest.mark.parametrize("config", [ELECTRA, ALBERT, MPNET, MODERN, NOMIC], ids=lambda config: config["model_type"])
+@pytest.mark.parametrize("config", [ELECTRA, ALBERT, MPNET, MODERN, NOMIC, GTE], ids=lambda config: config["model_type"])
 def test_encoders_keep_nothing(config):
     assert cache(read_config(config), 512, 3).bytes == 0
 

@@ -44,6 +44,7 @@ def test_nearly_every_family_is_compared_with_the_library():
         "internvl_chat",
         "mllama_text_model",
         "minicpm",
+        "new",
         "qwen",
         "qwen2_5_omni",
         "qwen3_omni_moe",

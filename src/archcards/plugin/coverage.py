@@ -19,10 +19,13 @@ __all__ = ["conditions_table", "families_table", "refusals", "refusals_table", "
 
 UNREAD = {
     "deberta-v2": "what its attention multiplies by tables of relative positions depends on the program, so that no count of FLOPs holds for all",
+    "longformer": "which tokens read and are read by all is a matter of the input, and with it the pairs that are counted",
     "longcat_flash": "two attention parts a layer, and experts that do nothing, so that no count of active parameters holds for every token",
     "minimax_m3_vl": "an indexer chooses blocks of keys",
     "paligemma": "the prefix reads itself in both directions, which changes the pairs that are counted",
     "rwkv": "a recurrent memory of another form",
+    "swin": "its windows shift and its patches merge, stage by stage",
+    "wav2vec2": "seven convolutions of different strides read samples of sound, and a token's share of them depends on the length",
     "xlstm": "a recurrent memory of another form",
 }
 """Well-known families that no reader covers, and what in them no reader understands."""

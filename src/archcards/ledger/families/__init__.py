@@ -54,6 +54,8 @@ READERS = {
     "distilbert": "encoders:distilbert",
     "ernie": "encoders:ernie",
     "megatron-bert": "encoders:megatron_bert",
+    "gte": "encoders:gte",
+    "new": "encoders:gte",
     "nomic_bert": "encoders:nomic_bert",
     "xlm-roberta-xl": "encoders:xlm_roberta_xl",
     "biogpt": "early:biogpt",

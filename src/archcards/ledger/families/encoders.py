@@ -1,6 +1,6 @@
 """Encoders without a decoder: BERT and its kin, ViT and DeiT."""
 
-from ..architecture import Architecture, Embeddings, Head, Image, Layer, Tensor
+from ..architecture import Architecture, Attention, Embeddings, Head, Image, Layer, Tensor
 from ..fields import Fields
 from ._blocks import attention, dense, gated, layer_norm, layer_norms, linear, plain, vector
 from ._heads import (
@@ -22,6 +22,7 @@ __all__ = [
     "deit",
     "distilbert",
     "ernie",
+    "gte",
     "megatron_bert",
     "mpnet",
     "nomic_bert",
@@ -231,7 +232,6 @@ def nomic_bert(fields: Fields) -> Architecture:
     inner = fields.size(fields.first("intermediate_size", "n_inner"))
     count = fields.layers(fields.first("num_hidden_layers", "n_layer"))
     length = fields.first("max_position_embeddings", "n_positions")
-    vocabulary = fields.size("vocab_size")
     fields.only("tie_word_embeddings", True)
     fields.only("activation_function", "swiglu")
     for field in ("qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "prenorm", "parallel_block"):
@@ -259,7 +259,57 @@ def nomic_bert(fields: Fields) -> Architecture:
         "summary_use_proj",
         "use_xentropy",
     )
-    name, kind = kind_of(fields, "NomicBert", "Model", "ForMaskedLM", *CLASSIFIERS[:2])
+    return _rotary(
+        fields,
+        "NomicBert",
+        hidden,
+        attention(hidden, heads, heads, width, reach=ALL, cached=False),
+        gated(hidden, inner),
+        layers=count,
+        segments=fields.size("type_vocab_size", 2),
+        length=fields.maybe(length),
+    )
+
+
+def gte(fields: Fields) -> Architecture:
+    """GTE, also as `new`: BERT's norms, rotary positions, gated networks, biases but on gate and up."""
+    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    width = fields.divides("num_attention_heads", heads, hidden, "hidden_size")
+    inner = fields.size("intermediate_size")
+    fields.only("tie_word_embeddings", True)
+    fields.only("position_embedding_type", "rope")
+    fields.only("layer_norm_type", "layer_norm")
+    fields.only("logn_attention_scale", False)
+    fields.skip(
+        "logn_attention_clip1", "pack_qkv", "unpad_inputs", "use_memory_efficient_attention"
+    )
+    network = gated(hidden, inner) + (vector("down bias", hidden),)
+    return _rotary(
+        fields,
+        "New" if fields.values.get("model_type") == "new" else "Gte",
+        hidden,
+        attention(hidden, heads, heads, width, bias=True, reach=ALL, cached=False),
+        network,
+        layers=fields.layers(),
+        segments=fields.size("type_vocab_size", 1, least=0),
+        length=fields.size("max_position_embeddings", 8192),
+    )
+
+
+def _rotary(
+    fields: Fields,
+    prefix: str,
+    hidden: int,
+    mixer: Attention,
+    network: tuple[Tensor, ...],
+    *,
+    layers: int,
+    segments: int,
+    length: int | None,
+) -> Architecture:
+    """Post-norm layers without a table of positions; the bare model has no pooler."""
+    vocabulary = fields.size("vocab_size")
+    name, kind = kind_of(fields, prefix, "Model", "ForMaskedLM", *CLASSIFIERS[:2])
     predicts, final, others = kind == "ForMaskedLM", (), ()
     if predicts:
         others = linear("head transform", hidden, hidden, True) + layer_norm("head", hidden)
@@ -270,28 +320,24 @@ def nomic_bert(fields: Fields) -> Architecture:
         final += classes_of(fields, name, hidden)
     elif kind != "Model":
         final = classes_of(fields, name, hidden, per="token")
-    layer = Layer(
-        (attention(hidden, heads, heads, width, reach=ALL, cached=False),),
-        (dense(gated(hidden, inner)),),
-        layer_norms(hidden),
-    )
-    segments = fields.size("type_vocab_size", 2)
+    layer = Layer((mixer,), (dense(network),), layer_norms(hidden))
+    table = Tensor("segment embedding", (segments, hidden), "table")
     return Architecture(
         model_type=str(fields.values.get("model_type")),
         vocabulary=vocabulary,
         hidden=hidden,
         embeddings=Embeddings(
             Tensor("token embedding", (vocabulary, hidden), "table"),
-            (Tensor("segment embedding", (segments, hidden), "table"),),
+            (table,) if segments else (),
             layer_norm("embedding", hidden),
         ),
-        layers=(layer,) * count,
+        layers=(layer,) * layers,
         head=Head(
             Tensor("output embedding", (vocabulary, hidden)) if predicts else None, predicts, others
         ),
         final=final,
         decodes=False,
-        trained_length=fields.maybe(length),
+        trained_length=length,
     )
 
 
