@@ -42,6 +42,8 @@ BROUGHT = [
      "sliding_window absent: the family's default, 4096"),
     (with_changes(GEMMA3, {"vision_config.vision_use_head": False}), {"vision_config.vision_use_head": True},
      "the tower has its pooling head (vision_use_head)"),
+    (library("t5"), {"tie_word_embeddings": False},
+     "untied, as the published weights are; Transformers from 5 on ties the tables all the same"),
     (library("llama4"), {"vision_config.vision_output_dim": 56}, "the vision projector reads vision_output_dim 56"),
     (library("llama4"), {"vision_config": ABSENT}, "the file describes no vision tower: text weights only"),
     (GEMMA3, {"vision_config": ABSENT}, "the file describes no vision tower: text weights only"),

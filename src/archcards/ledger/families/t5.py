@@ -108,10 +108,15 @@ def _t5(fields: Fields, default: str, every_layer: bool = False) -> Architecture
     layers = fields.layers("num_layers")
     decoder = fields.layers("num_decoder_layers", layers)
     silent = fields.raw("tie_word_embeddings") is None  # null too: only false unties these
+    tied = silent or fields.flag("tie_word_embeddings", True)
+    if not tied:
+        fields.note(
+            "untied, as the published weights are; Transformers from 5 on ties the tables all the same"
+        )
     return _stacks(
         fields,
         ([network] * layers, [network] * decoder),
-        tied=silent or fields.flag("tie_word_embeddings", True),
+        tied=tied,
         every_layer=every_layer,
     )
 
