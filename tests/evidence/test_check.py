@@ -335,6 +335,21 @@ class TestOnAPage:
         assert "typed, not computed" in events[3].reasons[0]
         assert events[4].passed
 
+    def test_a_number_is_typed_under_a_name_too_and_a_list_may_have_been_filled(self, run_page):
+        typed, again, filled = run_page(
+            """
+            two, rows = 2, []
+            rows.append(len("ab") / 1)
+            check("typed", two, len("ab"), controls={"c": lambda: 3})
+            two_of = two
+            two_of += len("a")
+            check("computed", two_of, 3, controls={"c": lambda: 2})
+            check("filled", rows, [2.0], controls={"c": lambda: [3.0]})
+            """,
+            check=check,
+        )
+        assert "typed, not computed" in typed.reasons[0] and again.passed and filled.passed
+
 
 def test_where_a_mistake_was_seen_is_found_through_the_lambda():
     late = SimpleNamespace(seen="a repository, #1")

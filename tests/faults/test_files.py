@@ -17,6 +17,9 @@ def refused(new_book):
     (docs / "wide.md").write_bytes(PLAIN.encode("utf-16"))
     (docs / "names.txt").write_bytes("Name 3\nGröße 4\n".encode("latin-1"))
     (docs / "plain.md").write_text(PLAIN)
+    (docs / "plain").mkdir()
+    (docs / "plain" / "index.md").write_text(PLAIN)
+    (docs / "evidence.json").write_text("{}")
     (book.folder / "src").mkdir()
     (book.folder / "src" / "latin.py").write_bytes('# coding: latin-1\nname = "Größe"\n'.encode("latin-1"))
     (book.folder / "src" / "broken.py").write_text('"""\n```python exec="true"\n```\n"""\nx = (\n')
@@ -27,7 +30,8 @@ def refused(new_book):
       - The 37: plain.md
       - All {{ nothing }}: wide.md
   - linked/page.md
-  - absent.md"""
+  - absent.md
+  - plain/index.md"""
     (book.folder / "mkdocs.yml").write_text("\n".join(settings))
     return book, book.run("mkdocs", "build", "-q")
 
@@ -39,6 +43,8 @@ def refused(new_book):
         ("docs/gone.md", 1, "a link to a file that is not there"),
         ("docs/gone.png", 1, "a link to a file that is not there"),
         ("docs/wide.md", 1, "not UTF-8; save the file as UTF-8"),
+        ("docs/plain/index.md", 1, "its place on the site is that of docs/plain.md; rename one of them"),
+        ("docs/evidence.json", 1, "the build makes a file of this name; choose another"),
         ("docs/names.txt", 2, "not UTF-8; save the file as UTF-8"),
         ("src/broken.py", 5, "cannot be read: '(' was never closed"),
         ("mkdocs.yml", 4, "the numeral 36 is typed into prose"),
@@ -56,7 +62,10 @@ def test_a_fault_is_told_at_its_place(refused, expected):
 def test_nothing_else_is_blamed_and_nothing_is_published(refused):
     book, built = refused
     assert built.returncode == 1 and "Traceback" not in built.stderr
-    blamed = {"docs/linked", "docs/gone.md", "docs/gone.png", "docs/wide.md", "docs/names.txt", "src/broken.py", "mkdocs.yml"}
+    blamed = {
+        "docs/linked", "docs/gone.md", "docs/gone.png", "docs/wide.md", "docs/plain/index.md", "docs/evidence.json",
+        "docs/names.txt", "src/broken.py", "mkdocs.yml",
+    }  # fmt: skip
     assert {path for path, _, _ in book.told(built.stderr)} == blamed
     assert book.published() == book.before
 

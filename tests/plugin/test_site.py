@@ -298,3 +298,16 @@ def test_what_is_published_is_what_was_proved(book):
     built = book.build()
     assert built.returncode == 0 and "There are 36" in (book.docs / "index.md").read_text(), built.stderr
     assert "There are 36." not in plain_text(book.page(""))
+
+
+def test_code_that_changes_while_the_book_is_built_is_not_published(book):
+    code = book.folder / "src" / "own.py"
+    code.parent.mkdir()
+    code.write_text("x = 1\n")
+    (book.folder / "saving.py").write_text(f"def on_files(files, config):\n    open({str(code)!r}, 'w').write('x = 2')\n")
+    book.write(index=GOOD)
+    with open(book.folder / "mkdocs.yml", "a") as settings:
+        settings.write("hooks: [saving.py]\n")
+    built = book.build()
+    assert built.returncode == 1 and "src/own.py:1: changed while the book was built; build again" in built.stderr
+    assert not book.site.exists()

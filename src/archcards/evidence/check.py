@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .calls import Call, never_computed
+from .calls import Call, is_typed, never_computed
 from .comparison import shared
 from .record import Check, CheckFailed, current_recorder
 from .verdict import NOTHING, RELATIONS, Judge
@@ -82,7 +82,7 @@ def check(
             reasons.append(f"the claim was made before, on line {before}: it occurs once on a page")
     if shared(actual, expected):
         reasons.append(f"both sides are the same object or memory: {_OTHERWISE}")
-    reasons += _vouches_for_itself(call)
+    reasons += _vouches_for_itself(call, actual)
 
     judge, outcome, judged = None, NOTHING, []
     if not reasons:
@@ -136,7 +136,7 @@ def _bad_arguments(claim: Any, tolerance: Any, relation: Any, because: Any, cont
     return reasons
 
 
-def _vouches_for_itself(call: Call) -> list[str]:
+def _vouches_for_itself(call: Call, value: Any) -> list[str]:
     """Reads the call: an expression equals itself, and a typed number was not computed."""
     if call.node is None:
         return []
@@ -145,7 +145,9 @@ def _vouches_for_itself(call: Call) -> list[str]:
     actual, expected = given.get("actual"), given.get("expected")
     if actual is None or expected is None:
         return []
-    if never_computed(actual, call.tree):
+    # What a name holds may have been filled since, unless it is a number.
+    number = isinstance(value, Real | np.generic)
+    if never_computed(actual, call.tree) if number else is_typed(actual):
         return ["the actual value is typed, not computed: compute it"]
     if ast.dump(actual) == ast.dump(expected):
         return [f"both sides are the same expression: {_OTHERWISE}"]

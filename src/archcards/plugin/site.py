@@ -122,6 +122,7 @@ class ArchitectureCards(BasePlugin[Options]):
             self.site = Path(config.site_dir).resolve()  # a link stays one
             if self.rehearsed is None:
                 self._redirect(config)
+        self.code = self._code()
         self.book = self._prove()
         self.problems += self.book.verdict.problems
         self.models = Models(self.docs, self.book.verdict.sources)
@@ -168,6 +169,11 @@ class ArchitectureCards(BasePlugin[Options]):
             elif re.fullmatch(r"assets/.*\.[0-9a-f]{8}\.min\.(css|js)", file.src_uri):
                 files.remove(file)
                 files.append(self._delivered(file, config))
+        places: dict[str, str] = {}
+        for file in files.documentation_pages():
+            if (other := places.setdefault(file.dest_uri, file.src_uri)) != file.src_uri:
+                reason = f"its place on the site is that of {self.docs.name}/{other}; rename one of them"
+                self.problems.append(Problem(f"{self.docs.name}/{file.src_uri}", 1, reason))
         made = {"evidence.json": published.evidence_json(self.book)}
         if self.config.reports:
             reports, problems = published.reports(self.book)
@@ -178,6 +184,9 @@ class ArchitectureCards(BasePlugin[Options]):
         if self.config.models:
             made |= live.files(self.models, self.root)
         for name, content in made.items():
+            if files.get_file_from_path(name):
+                reason = "the build makes a file of this name; choose another"
+                self.problems.append(Problem(f"{self.docs.name}/{name}", 1, reason))
             files.append(File.generated(config, name, content=content))
         if self.config.models:
             for name, content in self.models.pages().items():
@@ -330,9 +339,16 @@ class ArchitectureCards(BasePlugin[Options]):
                     return lists[what]()
                 if what == "rosetta":
                     return self.rosetta.fill(of, link)
-                return live.mount(what, of, link) or self.models.fill(what, of, link)
+                with contextlib.suppress(KeyError, ValueError):  # of what is none, such as a model misspelt
+                    return live.mount(what, of, link) or self.models.fill(what, of, link)
+                return None
 
             page.content = placeholders(page.content, fill)
+            for left in re.findall(r'<div data-ac="[^>]*>', page.content):
+                source = self.book.pages.get(page.file.src_uri)
+                reason = "nothing is known that stands at this place"
+                if source:
+                    self.problems.append(self._problem(source, _line_of(source.lines, left) or 1, reason))
         self._cite(config, files)
         found = [*self.rosetta.faults, *self.rosetta.unplaced()]
         self.problems += [Problem(f"{self.docs.name}/{ROSETTA}", line, reason) for line, reason in found]
@@ -528,6 +544,11 @@ class ArchitectureCards(BasePlugin[Options]):
         self._help_finding(site)
         self.problems += self._dead_links(site, config)
         self.problems += self._warned()
+        if not self.serving:  # a server builds again
+            now = self._code()
+            changed = [path for path in sorted({*self.code, *now}) if self.code.get(path) != now.get(path)]
+            reason = "changed while the book was built; build again"
+            self.problems += [Problem(os.path.relpath(path, self.root), 1, reason) for path in changed]
         self.problems = problems = sorted(set(self.problems))
         if self.rehearsed is not None:
             return
@@ -634,6 +655,11 @@ class ArchitectureCards(BasePlugin[Options]):
         for folder in self._watched():
             server.watch(str(folder))
         return server
+
+    def _code(self) -> dict[Path, bytes]:
+        """What the chapters run and the reference shows."""
+        files = {file for folder in self._watched() for file in folder.rglob("*.py")}
+        return {file: file.read_bytes() for file in files if file.is_file()}
 
     def _watched(self) -> list[Path]:
         """Folders beside `docs` on which pages depend."""
