@@ -29,7 +29,7 @@ class Problem:
 
 
 def decoded(path: str, data: bytes) -> tuple[str, list[Problem]]:
-    """The text of a file, without its byte order mark; what is not UTF-8 is no text and a problem.
+    r"""The text of a file, without its byte order mark; what is not UTF-8 is no text and a problem.
 
     Example:
         >>> decoded("docs/names.txt", b"Llama 3\n")
