@@ -88,8 +88,18 @@ def _compared(published, bind, adapter, follows) -> Report:
         _refuse_what_tells_nothing(published, trials, skipped)
         found = [(trial.case, trial.found) for trial in trials]
         slopes, reason = compared(published, found, bound, adapter.dtype, agreed if follows else None)
+        if slopes and not reason and adapter.backward is None and not adapter.gradients:
+            reason = _out_of_reach(published, found, slopes)
         return replace(report, gradients=slopes, without_gradients=reason)
     return _diagnosed(report, published, trials, follows)
+
+
+def _out_of_reach(published, trials, slopes):
+    """Records whose fields have published gradients, but are given to PyTorch without tensors."""
+    known = (name for case, _ in trials for y in cases.gradients(published, case).values() for name in y)
+    left = {name for name in known if "." in name} - {slope.argument for slope in slopes}
+    records = sorted({name.partition(".")[0] for name in left})
+    return f"PyTorch is given no tensors in {', '.join(records)}" if records else ""
 
 
 def _results(published, trials):

@@ -78,7 +78,7 @@ def compared(
             continue
         names = bound.asked(case, names)
         if not names:
-            reason = "of what is to be compared, none are published"
+            reason = "of what is to be compared, none are published, or it is no tensor"
             continue
         weights = {n: w for n, w in cases.weights(published, case).items() if n in results}
         if agreed is not None:  # a convention may be one of shape

@@ -120,6 +120,12 @@ def test_inputs_fit_bfloat16(mechanism):
                 assert (mantissa * 256 == np.round(mantissa * 256)).all(), (case.name, name)
 
 
+def test_a_routing_holds_arrays_as_its_type_says():
+    """A list compared with a number is false throughout, where an array is compared place by place."""
+    for case in cases.of("mixture").cases:
+        assert all(isinstance(field, np.ndarray) for field in case.arguments["routing"]), case.name
+
+
 @pytest.mark.parametrize("published", PUBLISHED, ids=cases.MECHANISMS)
 def test_bounds_are_above_rounding_and_below_every_mistake(published):
     """Every control is off by more than what float32 may be, in one case at least."""

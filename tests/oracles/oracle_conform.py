@@ -214,6 +214,26 @@ def test_gradients_may_be_chosen():
     assert report and {slope.argument for slope in report.gradients} == {"query", "key"}
 
 
+def test_what_pytorch_cannot_differentiate_by_is_told():
+    """A router's weights stand in a record: that they are not compared has to be on the screen."""
+
+    def mixed(x, experts, routing, shared=()):
+        given = sum(function(x) for function in shared) + 0 * x
+        for place, function in enumerate(experts):
+            weight = (routing.weights * (routing.experts == place)).sum(-1, keepdims=True)
+            given = given + torch.as_tensor(weight) * function(x)
+        return given
+
+    report = conform("mixture", mixed, **TORCH)
+    assert report and {slope.argument for slope in report.gradients} == {"x"}
+    assert "gradients not compared: PyTorch is given no tensors in routing" in str(report)
+    # Who asks for those of x alone has been given what was asked for.
+    assert "not compared" not in str(conform("mixture", mixed, gradients="x", **TORCH))
+    assert "not compared" not in str(conform("gated_norm", FUNCTIONS["gated_norm"], **TORCH))
+    numbers = conform("compute_optimal", cases.of("compute_optimal").reference, **TORCH)
+    assert "none are published, or it is no tensor" in str(numbers)
+
+
 def test_gradients_reach_through_layouts_and_calls_for_each():
     def single(query, key, value, mask=None):
         """One head, and time last."""

@@ -85,8 +85,8 @@ def route_group_max():
 def mixture():
     experts = [np.tanh, np.exp, np.arctan, np.cbrt]
     x = numbers(4, 3, seed=1)
-    routing = Routing([[0, 1], [2, 3], [1, 2], [3, 0]], numbers(4, 2, seed=2))
-    dropped = Routing([[0], [1], [1], [3]], np.array([[0.75], [0.0], [0.5], [0.0]]))
+    routing = Routing(np.array([[0, 1], [2, 3], [1, 2], [3, 0]]), numbers(4, 2, seed=2))
+    dropped = Routing(np.array([[0], [1], [1], [3]]), np.array([[0.75], [0.0], [0.5], [0.0]]))
     yield case("two experts a token", x=x, experts=experts, routing=routing)
     yield case("shared experts", x=x, experts=experts, routing=routing, shared=(np.sin, np.cos))
     everyone = Routing(np.tile(np.arange(4), (4, 1)), numbers(4, 4, seed=3))
