@@ -2,7 +2,7 @@
 
 import pytest
 
-from archcards.ledger import bundled, cache, flops, parameters, read_config
+from archcards.ledger import UnsupportedConfig, bundled, cache, flops, parameters, read_config
 from archcards.ledger.describe import notes
 
 BASE = {
@@ -63,6 +63,12 @@ def test_the_longest_text_leaves_out_rows_that_are_never_reached(config, longest
     for context, told in ((longest, False), (longest + 1, True)):
         found = notes(model, cache(model, context), flops(model, context))
         assert (f"{context} tokens are more than the {longest} the configuration allows for" in found) is told
+
+
+def test_a_table_without_a_row_that_is_reached_is_refused():
+    assert read_config(MPNET | {"max_position_embeddings": 3}).trained_length == 1
+    with pytest.raises(UnsupportedConfig, match="max_position_embeddings: expected .* at least 3, came 2"):
+        read_config(MPNET | {"max_position_embeddings": 2})
 
 
 def test_electra_base_is_bert_base_without_its_pooler():

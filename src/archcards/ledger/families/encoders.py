@@ -92,7 +92,9 @@ def _encoder(
         "directionality",
     )
     name, kind = kind_of(fields, prefix, *KINDS)
-    vocabulary, length = fields.size("vocab_size"), fields.size("max_position_embeddings")
+    unreached = 0 if prefix in POOLED else UNREACHED
+    vocabulary = fields.size("vocab_size")
+    length = fields.size("max_position_embeddings", least=unreached + 1)
     segments = fields.size("type_vocab_size", segments)
     tables = (
         Tensor("position embedding", (length, hidden), "table"),
@@ -142,7 +144,7 @@ def _encoder(
         ),
         final=(layer_norm("final", hidden) if before else ()) + final,
         decodes=False,
-        trained_length=length if prefix in POOLED else length - UNREACHED,
+        trained_length=length - unreached,
     )
 
 
@@ -344,7 +346,7 @@ def _rotary(
 def mpnet(fields: Fields) -> Architecture:
     """MPNet: BERT's layers without segments; one table of relative positions for all of them."""
     hidden, vocabulary = fields.size("hidden_size"), fields.size("vocab_size")
-    length = fields.size("max_position_embeddings", 512)
+    length = fields.size("max_position_embeddings", 512, least=UNREACHED + 1)
     fields.only("tie_word_embeddings", True)
     buckets = fields.size("relative_attention_num_buckets", 32)
     heads = fields.size("num_attention_heads")
