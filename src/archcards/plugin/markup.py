@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Token", "attributes", "elements", "plain_text", "rewrite", "tag", "tokens"]
+__all__ = ["Token", "attributes", "elements", "plain_text", "rewrite", "strays", "tag", "tokens"]
 
 _TOKEN = re.compile(r"""<!--.*?-->|</?[a-zA-Z!](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.S)
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+))?""")
@@ -70,6 +71,26 @@ def tokens(page: str) -> Iterator[Token]:
             if stop > position:
                 yield Token("raw", page[position:stop], inside=tuple(stack))
             position = stop
+
+
+def strays(page: str) -> list[str]:
+    """Names of elements that are closed more often than they were opened: they end what is around.
+
+    Example:
+        >>> strays("<p>a</p></div>")
+        ['div']
+    """
+    opened: Counter[str] = Counter()
+    found = []
+    for token in tokens(page):
+        if token.kind == "open" and not token.text.endswith("/>"):
+            opened[token.name] += 1
+        elif token.kind == "close":
+            opened[token.name] -= 1
+            if opened[token.name] < 0:
+                found.append(token.name)
+                opened[token.name] = 0
+    return list(dict.fromkeys(found))
 
 
 def attributes(opening: str) -> dict[str, str]:

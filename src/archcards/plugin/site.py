@@ -40,6 +40,7 @@ from .blocks import Blocks, install, mark_fences, misplaced, origins
 from .book import Book, BookPage
 from .downloads import Downloads
 from .finding import FILE, Finding
+from .markup import strays
 from .mutants import mutants_index
 from .models import Models, placeholders
 from .related import Related, short_tags
@@ -260,6 +261,9 @@ class ArchitectureCards(BasePlugin[Options]):
             html += pages.sources_switch()
         if bibliography := pages.bibliography(proved.proved.sources.values()):
             html = re.sub(r'(<h2 id="sources">.*?</h2>)', lambda m: m[1] + bibliography, html, flags=re.S)
+        for name in strays(html):
+            line = _line_of(proved.lines, f"</{name}") or 1
+            self.problems.append(self._problem(proved, line, f"</{name}> closes what the page did not open"))
         for formula in mathematics.formulas(html):
             try:
                 mathematics.mathml(facts.plain(formula.tex, _NUMBERS), formula.display)
