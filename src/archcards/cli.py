@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="archcards",
     )
     for name, (define, purpose) in _COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=f"{purpose}.")
+        command = commands.add_parser(name, help=purpose, description=f"{purpose}.".replace("?.", "?"))
         command.set_defaults(run=define(command))
     try:
         if sys.stdout is None:

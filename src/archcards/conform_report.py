@@ -128,7 +128,7 @@ def _screen(report):
     else:
         yield from _verdict(report)
         wrong = [outcome for outcome in report.outcomes if not outcome.equal]
-        yield f"  wrong in {len(wrong)} of {len(report.outcomes)} cases, the smallest {wrong[0].case!r}:"
+        yield f"  wrong in {len(wrong)} of {_counted(len(report.outcomes))}, the smallest {wrong[0].case!r}:"
         yield f"    {wrong[0].where}"
         edges = [outcome for outcome in report.outcomes if outcome.degenerate]
         for equal, words in ((True, "right"), (False, "wrong")):
@@ -156,14 +156,19 @@ def _gradients(report):
             right.append(name)
             continue
         what = f"gradient of {name}" if name else "gradients"
-        yield f"  {what}: wrong in {len(wrong)} of {len(slopes)} cases, the smallest {wrong[0].case!r}:"
+        yield f"  {what}: wrong in {len(wrong)} of {_counted(len(slopes))}, the smallest {wrong[0].case!r}:"
         yield f"    {wrong[0].where}"
         if wrong[0].instead:
             yield f"    in every case it is {wrong[0].instead}"
     if right:
         slopes = [slope for slope in report.gradients if slope.argument in right]
-        about = f"largest difference {max(s.error for s in slopes):.1e}, {len({s.case for s in slopes})} cases"
+        count = len({s.case for s in slopes})
+        about = f"largest difference {max(s.error for s in slopes):.1e}, {_counted(count)}"
         yield from _listed(f"gradients that are right ({about})", right)
+
+
+def _counted(count):
+    return f"{count} case{'' if count == 1 else 's'}"
 
 
 def _listed(what, names):

@@ -27,6 +27,8 @@ def difference(
     Example:
         >>> difference("output", np.array([1.0, 5.0]), np.array([1.0, 4.0]), 0.1, ["time"])
         (0.25, 'output[1] (time 1) is 5, not 4')
+        >>> difference("loss", np.array(-0.0), np.array(1.0), 0.1)
+        (1.0, 'loss is 0, not 1')
     """
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape:
@@ -52,7 +54,8 @@ def difference(
 def _told_apart(found: float, wanted: float) -> str:
     """Two numbers in as few digits as show that they differ, from six on."""
     for digits in range(6, 18):
-        one, other = f"{found:.{digits}g}", f"{wanted:.{digits}g}"
+        # Of numbers that differ, neither differs by the sign of a zero.
+        one, other = f"{found + 0.0:.{digits}g}", f"{wanted + 0.0:.{digits}g}"
         if one != other:
             break
     return f"{one}, not {other}"

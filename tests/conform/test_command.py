@@ -272,3 +272,10 @@ def test_bad_input_is_one_line_and_status_two(run, arguments, reason):
     status, out, err = run(*arguments)
     assert status == 2 and not out
     assert reason in err and len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("command", "ends"), [("conform", "implementation follow?"), ("ledger", "exact integers.")])
+def test_help_says_what_a_command_is_for_in_one_sentence(capsys, command, ends):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"{ends}\n" in capsys.readouterr().out

@@ -441,6 +441,19 @@ def law_back(g, N, D, law):
     return {"N": to_N, "D": -g * law.beta * law.B / D ** (law.beta + 1)}
 
 
+@pytest.mark.parametrize(
+    ("slope", "said"), [(0.0, "0.0e+00, 1 case): bias"), (1.0, "gradient of bias: wrong in 1 of 1 case,")]
+)
+def test_one_case_is_one_case(slope, said):
+    def route(logits, k, bias=None):
+        return cases.of("route_sigmoid").reference(logits, k, bias=bias)
+
+    def backward(_, g, logits, k, bias=None):
+        return {} if bias is None else {"bias": np.full(bias.shape, slope)}
+
+    assert said in str(conform("route_sigmoid", route, backward=backward, gradients="bias"))
+
+
 def test_small_gradients_of_large_numbers_are_compared():
     """That of a count of parameters is some 1e-10, and twice that is wrong."""
     function = cases.of("parametric_loss").reference
