@@ -227,6 +227,11 @@ def test_the_bits_of_a_row(name, bits):
     assert FORMATS[name].of_row(65) == bits + FORMATS[name].bits + (FORMATS[name].scale_bits if scaled else 0)
 
 
+def test_a_format_without_scales_has_no_blocks():
+    plain = {name: (form.block, form.scale_bits) for name, form in FORMATS.items() if not form.block or not form.scale_bits}
+    assert plain == dict.fromkeys(("fp32", "bf16", "fp16", "fp8", "int8", "int4"), (0, 0))
+
+
 def test_every_format_is_among_these():
     assert len(FORMATS) == 12
 

@@ -15,6 +15,7 @@ from archcards import cli
 from archcards.ledger import bundled_names
 from archcards.ledger._command import _both
 from archcards.ledger.bundled import bundled_config
+from archcards.ledger.reading import LARGEST_FILE
 
 SCHEMA = json.loads(resources.files("archcards.ledger").joinpath("schema.json").read_text("utf-8"))
 VALID = jsonschema.Draft202012Validator(SCHEMA)
@@ -392,6 +393,22 @@ def test_standard_input(run, monkeypatch):
     assert status == 0 and json.loads(out)["parameters"]["total"] == 124_439_808
 
 
+def test_no_standard_input_at_all(refused, monkeypatch):
+    """As where a process is started with it closed."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert refused("ledger", "-") == "archcards: standard input: expected a configuration, came nothing\n"
+
+
+def test_a_source_without_an_end_is_read_to_one_byte_beyond_the_limit(refused, monkeypatch, tmp_path):
+    """Standard input has no size to ask for, and what a device or a pipe says of its size is nothing."""
+    expected = f"expected at most {LARGEST_FILE} bytes, came {LARGEST_FILE + 1}\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" " * (LARGEST_FILE + 10))))
+    assert refused("ledger", "-") == f"archcards: standard input: {expected}"
+    (tmp_path / "pipe.json").write_bytes(b" " * (LARGEST_FILE + 10))
+    monkeypatch.setattr(os.path, "getsize", lambda path: 0)
+    assert refused("ledger", tmp_path / "pipe.json").endswith(expected)
+
+
 def test_a_file_and_its_folder(run, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(bundled_config("gpt2")))
     outs = [
@@ -563,6 +580,15 @@ def test_the_path_of_a_nested_field(refused, tmp_path):
 )
 def test_bad_options(refused, arguments):
     refused("ledger", "Meta-Llama-3.1-8B", *arguments)
+
+
+@pytest.mark.parametrize("option", ["--context", "--batch"])
+def test_at_most_64_values_of_an_option(run, refused, option):
+    counts = [str(n) for n in range(1, 66)]
+    status, out, _ = run("ledger", "gpt2", "--json", option, ",".join(counts[:64]))
+    assert status == 0 and len(json.loads(out)["sweep"]) == 64
+    expected = f"{option.removeprefix('--')}: expected at most 64 values, came 65"
+    assert expected in refused("ledger", "gpt2", option, ",".join(counts))
 
 
 @pytest.mark.parametrize("option", ["--ranks", "--source-length"])

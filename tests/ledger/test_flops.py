@@ -201,6 +201,12 @@ def test_chunkwise_form(name):
     assert costs[1] == 8 * costs[0]
 
 
+@pytest.mark.parametrize("name", ["mamba-130m", "falcon-mamba", "Jamba", "Zamba-7B", "recurrentgemma"])
+def test_channels_with_decays_of_their_own_have_no_chunkwise_form(name):
+    """Mamba's and RG-LRU's steps are no product of matrices, so a chunk changes nothing."""
+    assert flops(bundled(name), 256, chunk=64) == flops(bundled(name), 256)
+
+
 def test_chunkwise_delta_rule_by_loops():
     # One head, two key and three value channels, chunks of four over ten steps.
     model = bundled("Qwen3-Next")

@@ -83,6 +83,15 @@ def test_a_note_comes_with_what_it_is_about(config, changes, note):
     assert note in read_config(with_changes(config, changes)).notes
 
 
+def test_deepseek_v4_tells_of_the_layers_that_compress_and_of_no_others():
+    """Two layers with a window only, and a prediction module of a kind that no layer has."""
+    config = with_changes(library("deepseek_v4", num_hidden_layers=5), {
+        "layer_types": ABSENT, "compress_ratios": [0, 4, 4, 4, 0, 128],
+    })  # fmt: skip
+    told = [note for note in read_config(config).notes if "one entry per" in note]
+    assert [note.split(" tokens")[0] for note in told] == ["3 of 5 layers keep one entry per 4"]
+
+
 def test_gemma_3n_tells_of_its_towers():
     config = {"model_type": "gemma3n", "text_config": library("gemma3n_text")}
     note = "the vision and audio towers and their projectors are not counted: text weights only"

@@ -114,6 +114,17 @@ def test_parameters_are_the_ledger_s():
     assert model["parameters"]["total"] == parameters(bundled("DeepSeek-V3")).total
 
 
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [("t5-small", True), ("switch-base-8", True), ("whisper", True), ("mllama", True),
+     ("gpt2", False), ("bert-base", False), ("vit-base", False), ("Jamba", False)],
+)  # fmt: skip
+def test_which_models_have_a_source(name, source):
+    """A page asks for the source's length where there is one: an encoder's text or sound, or an image."""
+    config = next((case["config"] for case in LIBRARY if case["config"]["model_type"] == name), None)
+    assert record(read_config(config) if config and name != "gpt2" else bundled(name))["encoder"] is source
+
+
 def test_an_answer_is_a_record_or_one_line():
     config = bundled_config("Qwen3-0.6B")
     assert json.loads(answer(json.dumps(config))) == record(bundled("Qwen3-0.6B"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from archcards.ledger import UnsupportedConfig, read_config
+from archcards.ledger.families import READERS
 
 CONFIGS = {}
 for case in json.loads(Path(__file__).with_name("library_counts.json").read_text("utf-8")):
@@ -85,6 +86,9 @@ REFUSED = [
     ("persimmon", {"num_key_value_heads": 1}, "num_key_value_heads: expected "),
     ("llama", {"hidden_" + 53 * "x": 5}, f"hidden_{53 * 'x'}: expected no such field in this family (it may change the counts), came 5"),
     ("llama", {"hidden_" + 54 * "x": 5}, f"'hidden_{49 * 'x'}...: expected no such field in this family"),
+    ("recurrent_gemma", {"lru_width": 98}, "num_attention_heads: expected a divisor of lru_width, 98, came 4"),
+    ("zamba2", {"mamba_d_state": ABSENT, "state_size": 65}, "state_size: expected 64, came 65"),
+    ("zamba2", {"state_size": 65}, "state_size: expected 64, came 65"),
     ("zamba2", {"use_shared_mlp_adapter": False}, "use_shared_mlp_adapter: expected true, came false"),
     ("vit", {"id2label": {}}, "id2label: expected an object with a name for each class"),
     ("vit", {"id2label": {"0": "a"}, "num_labels": 2}, "num_labels: expected 1, as many as id2label names"),
@@ -117,3 +121,21 @@ def test_refused_in_one_line(model_type, changes, message):
     with pytest.raises(UnsupportedConfig, match="^" + re.escape(message)) as refused:
         read_config(changed(model_type, changes))
     assert "\n" not in str(refused.value)
+
+
+# Objects inside a configuration that a reader takes field by field.
+INSIDE = [
+    (config, name)
+    for config in [*CONFIGS.values(), {"model_type": "gemma3n", "text_config": CONFIGS["gemma3n_text"]}]
+    for name in ("text_config", "vision_config", "attn_config")
+    if name in config and READERS[config["model_type"]] != "vision_language:text_only"
+]
+
+
+@pytest.mark.parametrize(("config", "name"), INSIDE, ids=lambda value: value if isinstance(value, str) else value["model_type"])
+def test_what_may_count_is_refused_inside_too(config, name):
+    """A field that nobody reads is no less of a danger one level down, and is told by its path."""
+    message = f"^{name}.hidden_something: expected no such field in this family .it may change the counts., came 5$"
+    read_config(config)
+    with pytest.raises(UnsupportedConfig, match=message):
+        read_config(config | {name: config[name] | {"hidden_something": 5}})

@@ -623,6 +623,22 @@ def test_llama_4_has_experts_in_the_last_of_each_few_layers():
     assert read_config(implied) == read_config(config | {"moe_layers": [2, 5]})
 
 
+@pytest.mark.parametrize(
+    ("model_type", "field", "sizes", "rank"),
+    [
+        ("mamba", "time_step_rank", {"hidden_size": 136}, 9),
+        ("falcon_mamba", "time_step_rank", {"hidden_size": 129}, 9),
+        ("jamba", "mamba_dt_rank", {"hidden_size": 100}, 7),
+        ("zamba", "mamba_dt_rank", {"hidden_size": 112, "attention_hidden_size": 224}, 7),
+    ],
+)
+def test_a_step_s_rank_is_a_sixteenth_of_the_width_rounded_up(model_type, field, sizes, rank):
+    config = small(model_type) | sizes
+    told = read_config(config | {field: rank})
+    assert told == read_config(config | {field: "auto"}) != read_config(config | {field: rank - 1})
+    assert told == read_config({name: value for name, value in config.items() if name != field})
+
+
 def test_a_mamba_2_of_another_inner_size_than_its_heads_is_refused():
     config = bundled_config("Mamba-Codestral-7B-v0.1")
     inner = config["num_heads"] * config["head_dim"]
