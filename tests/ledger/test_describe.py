@@ -122,6 +122,44 @@ def test_memories_in_recurrent_form_are_told(model, recurrent):
     assert ("attention FLOPs include the reads and writes of recurrent memory, in recurrent form" in told) == recurrent
 
 
+def about(model, words, context=100, ranks=1, source=0):
+    """The notes that have these words."""
+    one = bundled(model)
+    told = notes(one, cache(one, context, 1, source, ranks=ranks), flops(one, context, source))
+    return [note for note in told if words in note]
+
+
+@pytest.mark.parametrize(("context", "needed", "counted"), [(1, 1, 1), (8191, 8191, 8191), (8192, 8192, 8192), (8193, 1, 8192), (16384, 8192, 8192)])
+def test_what_a_chunked_layer_needs_begins_anew_with_each_chunk(context, needed, counted):
+    expected = f"at {context} tokens a chunked layer needs {needed} of the {counted} tokens counted"
+    assert about("Llama-4-Scout", "chunked layer", context) == [expected]
+
+
+def test_a_context_is_told_where_it_is_longer_than_the_configuration_allows():
+    assert about("gpt2", "allows for", 1024) == []
+    assert about("gpt2", "allows for", 1025) == ["1025 tokens are more than the 1024 the configuration allows for"]
+
+
+def test_heads_are_told_to_be_copied_where_there_are_fewer_than_ranks():
+    told = "the cache is one rank's of"
+    assert about("Qwen3-8B", told) == []
+    assert about("Qwen3-8B", told, ranks=8) == [f"{told} 8"]
+    assert about("Qwen3-8B", told, ranks=16) == [f"{told} 16; with fewer key/value heads than that (8), heads are copied"]
+
+
+@pytest.mark.parametrize(
+    ("model", "source", "told"),
+    [
+        ("t5-small", 0, ["source length 0: the encoder's FLOPs and the cross-attention cache are left out"]),
+        ("t5-small", 1, []),
+        ("gpt2", 0, []),
+        ("gpt2", 1, ["source length 1: this model has no encoder, so it counts for nothing"]),
+    ],
+)
+def test_a_source_is_told_where_it_is_missing_and_where_it_counts_for_nothing(model, source, told):
+    assert about(model, "source length", source=source) == told
+
+
 def test_heads_that_share_nothing_are_no_surprise():
     assert bundled("Llama-2-7b-chat-hf").notes == ()
 
