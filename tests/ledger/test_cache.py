@@ -232,6 +232,13 @@ def test_a_format_without_scales_has_no_blocks():
     assert plain == dict.fromkeys(("fp32", "bf16", "fp16", "fp8", "int8", "int4"), (0, 0))
 
 
+def test_a_format_of_ones_own():
+    """Six bits, and a scale of eight for each 64 of the 128 numbers of a head."""
+    model = bundled("Qwen3-8B")
+    rows = 36 * 2 * 8 * 100
+    assert cache(model, 100, dtype=Format(6, 64, 8)).bytes == rows * (128 * 6 + 2 * 8) // 8
+
+
 def test_every_format_is_among_these():
     assert len(FORMATS) == 12
 

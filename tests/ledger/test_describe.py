@@ -1,5 +1,8 @@
 """A layer in words, as the model cards of the families say it."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from archcards.ledger import UnsupportedConfig, bundled, bundled_config, cache, flops, read_config
@@ -145,6 +148,15 @@ def test_heads_are_told_to_be_copied_where_there_are_fewer_than_ranks():
     assert about("Qwen3-8B", told) == []
     assert about("Qwen3-8B", told, ranks=8) == [f"{told} 8"]
     assert about("Qwen3-8B", told, ranks=16) == [f"{told} 16; with fewer key/value heads than that (8), heads are copied"]
+
+
+def test_an_image_that_is_missing_is_told():
+    """Llama 3.2 Vision keeps keys and values of what a tower gives, and the tower is not counted."""
+    cases = json.loads(Path(__file__).with_name("library_counts.json").read_text("utf-8"))
+    one = read_config(next(case["config"] for case in cases if case["config"]["model_type"] == "mllama"))
+    for source, told in ((0, ["source length 0: the cross-attention cache is left out"]), (1, [])):
+        found = notes(one, cache(one, 100, 1, source), flops(one, 100, source))
+        assert [note for note in found if "source length" in note] == told
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,11 @@ def test_a_reach_to_both_sides(length, size):
     assert edges.widest(reach) == len(range(-size, size + 1))
 
 
+@given(st.integers(0, 40), st.integers(1, 50))
+def test_chosen_positions(queries, top):
+    assert edges.chosen(queries, top=top) == sum(min(top, place + 1) for place in range(queries))
+
+
 def test_published_counts():
     assert edges.causal(4096) == 8_390_656
     assert edges.sliding_window(4096, window=1024) == 3_670_528

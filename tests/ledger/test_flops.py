@@ -61,6 +61,14 @@ def test_gpt_oss_as_torchtitan_counts():
     assert torchtitan(model, 4096, exact_pairs=True) == 32_720_969_088
 
 
+def test_latent_attention_as_torchtitan_counts():
+    """Keys of 128 and 64 numbers, values of 128, in each of 128 heads of 61 layers."""
+    model = bundled("DeepSeek-V3")
+    weights = 6 * parameters(model).active.without_input_embedding
+    assert torchtitan(model, 1000) - weights == 6 * 61 * 128 * (128 + 64 + 128) * 1000
+    assert torchtitan(model, 1000, exact_pairs=True) - weights == 6 * 61 * 128 * (128 + 64 + 128) * 1001 // 2
+
+
 @pytest.mark.parametrize(
     "name, changes, printed",
     [

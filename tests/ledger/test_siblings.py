@@ -617,6 +617,86 @@ def test_a_granite_without_memories_may_still_have_their_fields():
     assert read_config(config) == read_config(plain)
 
 
+@pytest.mark.parametrize("model_type", ["exaone4", "exaone_moe"])
+def test_without_a_window_exaones_pattern_means_nothing(model_type):
+    """EXAONE 4.0 1.2B: every layer reads everything, and yet the file may have the field."""
+    config = small(model_type) | {"sliding_window": None, "layer_types": None}
+    for pattern in (None, 4, "LLLG"):
+        reaches = [layer.mixer.reach.kind for layer in read_config(config | {"sliding_window_pattern": pattern}).layers]
+        assert reaches == ["full"] * 9
+
+
+def test_a_qwen_window_that_the_file_leaves_out_is_4096_tokens():
+    config = small("qwen2") | {"use_sliding_window": True, "max_window_layers": 1, "layer_types": None}
+    silent = {name: value for name, value in config.items() if name != "sliding_window"}
+    assert [layer.mixer.reach.size for layer in read_config(silent).layers] == [None, 4096]
+    assert [layer.mixer.reach.size for layer in read_config(config).layers] == [None, None]
+
+
+@pytest.mark.parametrize("wide", [{}, {"word_embed_proj_dim": 768}])
+def test_opt_125m_projects_nothing(wide):
+    config = {
+        "model_type": "opt", "vocab_size": 50272, "hidden_size": 768, "num_hidden_layers": 12, "ffn_dim": 3072,
+        "num_attention_heads": 12, "max_position_embeddings": 2048, "do_layer_norm_before": True,
+    }  # fmt: skip
+    assert parameters(read_config(config | wide)).total == 125_239_296
+
+
+def test_a_jamba_with_one_expert_has_a_network_in_its_place_and_no_router():
+    """Three of nine layers have six experts."""
+    config = small("jamba") | {"num_experts": 1}
+    total = 2_387_962 - 3 * (5 * 3 * 96 * 256 + 6 * 96)
+    counted = parameters(read_config(config))
+    assert counted.total == counted.active.with_embeddings == total
+
+
+@pytest.mark.parametrize(
+    ("changes", "width"),
+    [
+        ({"block_ffn_dim_multiplier": None}, 66),  # two thirds of 100, and no rounding up
+        ({"block_ffn_dim_multiplier": 1.0}, 72),  # to a multiple of 8
+        ({"block_ffn_dim_multiplier": 1.3}, 88),
+        ({"block_ffn_dim_multiplier": 100}, 6600),
+        ({"block_auto_adjust_ff_dim": False}, 100),
+    ],
+)
+def test_how_wide_lfm2s_network_is(changes, width):
+    for layer in read_config(small("lfm2") | changes).layers:
+        assert {tensor.name: tensor.shape for tensor in layer.feed_forward.tensors}["up"] == (width, 64)
+
+
+def test_kimi_linears_layers_may_be_named_beside_the_sizes_of_its_memories():
+    config = small("kimi_linear")
+    sizes = {"num_heads": 32, "head_dim": 128, "short_conv_kernel_size": 4}
+    flat = ("linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim", "layer_types")
+    bare = {name: value for name, value in config.items() if name not in flat}
+    for options, kinds in ((sizes, config["layer_types"]), (sizes | {"full_attn_layers": [5]}, None)):
+        assert read_config(bare | {"linear_attn_config": options, "layer_types": kinds}) == read_config(config)
+
+
+def test_llama_4_without_chunks_tells_of_none():
+    config = small("llama4_text") | {"num_hidden_layers": 2, "layer_types": ["full_attention"] * 2, "no_rope_layers": None, "moe_layers": [1]}
+    model = read_config(config)
+    assert not any("chunk" in note for note in model.notes)
+    assert cache(model, 10_000).scalars == 10_000 * 2 * 2 * config["num_key_value_heads"] * config["head_dim"]
+
+
+def test_modernberts_layers_may_be_named():
+    config = small("modernbert")
+    kinds = ["full_attention", "sliding_attention", "full_attention"]
+    assert read_config(config | {"layer_types": kinds}) == read_config(config)
+    near = read_config(config | {"layer_types": kinds[1:2] * 3})
+    assert [layer.mixer.reach.size for layer in near.layers] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("kinds", [["full_attention", "mlp"], ["linear_attention", "mlp"], ["moe"], ["mlp"]])
+def test_a_nemotron_with_some_kinds_of_layers_only(kinds):
+    """What a layer of each kind has, the whole of five layers shares out."""
+    config = small("nemotron_h")
+    every = dict(zip(config["layers_block_type"], read_config(config).layers, strict=True))
+    assert read_config(config | {"layers_block_type": kinds}).layers == tuple(every[kind] for kind in kinds)
+
+
 def test_llama_4_has_experts_in_the_last_of_each_few_layers():
     config = small("llama4_text") | {"num_hidden_layers": 6, "layer_types": None, "no_rope_layers": None, "interleave_moe_layer_step": 3}
     implied = {name: value for name, value in config.items() if name != "moe_layers"}
