@@ -154,3 +154,66 @@ def test_what_may_count_is_refused_inside_too(config, name):
     read_config(config)
     with pytest.raises(UnsupportedConfig, match=message):
         read_config(config | {name: config[name] | {"hidden_something": 5}})
+
+
+# The least and the greatest number that a field may have (none: the largest size of all), and what it takes besides.
+LIMITS = [
+    ("deepseek_v3", "first_k_dense_replace", 0, None, {"mlp_layer_types": ABSENT}),
+    ("deepseek_v3", "n_shared_experts", 0, None, {}),
+    ("deepseek_v3", "num_nextn_predict_layers", 0, 64, {}),
+    ("deepseek_v32", "index_skip_topk_offset", 0, None, {"indexer_types": ABSENT}),
+    ("deepseek_v4", "num_nextn_predict_layers", 0, 64, {}),
+    ("deepseek_v4", "hc_mult", 1, 1000, {}),
+    ("glm4_moe", "n_shared_experts", 0, None, {}),
+    ("glm4_moe", "num_nextn_predict_layers", 0, 64, {}),
+    ("ernie4_5_moe", "moe_num_shared_experts", 0, None, {}),
+    ("solar_open", "n_shared_experts", 0, None, {}),
+    ("granitemoeshared", "shared_intermediate_size", 0, None, {}),
+    ("exaone_moe", "sliding_window", 0, None, {"layer_types": ABSENT}),
+    ("exaone4", "sliding_window", 0, None, {"layer_types": ABSENT}),
+    ("qwen2", "sliding_window", 0, None, {}),
+    ("qwen2", "max_window_layers", 0, None, {}),
+    ("afmoe", "num_dense_layers", 0, None, {}),
+    ("afmoe", "num_shared_experts", 0, None, {}),
+    ("ernie4_5_moe", "moe_layer_start_index", 0, None, {"mlp_layer_types": ABSENT}),
+    ("dots1", "n_shared_experts", 0, None, {}),
+    ("granitemoehybrid", "num_local_experts", 0, None, {}),
+    ("minimax_m2", "num_mtp_modules", 0, None, {}),
+    ("nemotron_h", "num_nextn_predict_layers", 0, 64, {}),
+    ("jamba", "attn_layer_offset", 0, None, {"attn_layer_period": 10**12}),
+    ("jamba", "expert_layer_offset", 0, None, {"expert_layer_period": 10**12}),
+    ("zamba", "attn_layer_offset", 0, None, {}),
+    ("zamba2", "num_mem_blocks", 1, 9, {}),
+    ("lfm2_moe", "num_dense_layers", 0, None, {}),
+    ("gemma3n_text", "num_kv_shared_layers", 0, 14, {}),
+    ("gemma3n_text", "altup_num_inputs", 1, 1000, {}),
+    ("gemma4_text", "num_kv_shared_layers", 0, 8, {}),
+    ("gemma4_text", "hidden_size_per_layer_input", 0, None, {}),
+    ("modernbert", "local_attention", 2, None, {}),
+    ("dinov2_with_registers", "num_register_tokens", 0, 10_000, {}),
+    ("dinov3_vit", "num_register_tokens", 0, 10_000, {}),
+    ("gte", "type_vocab_size", 0, None, {}),
+    ("t5", "num_decoder_layers", 1, 2000, {}),
+    ("switch_transformers", "num_sparse_encoder_layers", 0, 4, {}),
+    ("kimi_linear", "num_shared_experts", 0, None, {}),
+    ("qwen3_5_text", "mtp_num_hidden_layers", 0, 64, {}),
+    ("llama", "num_hidden_layers", 1, 2000, {}),
+    ("nemotron_h", "num_hidden_layers", 1, 2000, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model_type", "field", "least", "most", "besides"), LIMITS)
+def test_a_number_is_read_up_to_its_limits_and_no_further(model_type, field, least, most, besides):
+    def told(value):
+        try:
+            read_config(changed(model_type, besides | {field: value}))
+        except UnsupportedConfig as error:
+            return str(error)
+        return ""
+
+    expected = f"{field}: expected a whole number of at least {least}"
+    for value in (least, most or 10**12):
+        assert not told(value).startswith(expected), told(value)
+    assert told(least - 1) == f"{expected}, came {least - 1}"
+    most = most or 10**12
+    assert told(most + 1) == f"{expected} and at most {most}, came {most + 1}"
