@@ -1,6 +1,7 @@
 """Linear attention is one sum, however it is computed."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -280,3 +281,17 @@ def test_a_decay_shape_with_two_readings_and_too_few_axes_is_refused():
     arrays = case(2, 3, "none", 2, 3)
     with pytest.raises(ValueError, match=r"^log_decay must have all leading axes \(2, 3\) where"):
         linear_attention(**arrays, log_decay=np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("kind", ["none", "step", "channel"])
+def test_chunks_take_memory_in_proportion_to_the_time(kind):
+    """All pairs of 2,000 steps would be 32 MB; what is prepared together is some kilobytes."""
+    arrays = case(5, 2000, kind)
+    linear_attention(**arrays, form="chunked", chunk=16)
+    tracemalloc.start()
+    try:
+        linear_attention(**arrays, form="chunked", chunk=16)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4e6

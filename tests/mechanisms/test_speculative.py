@@ -130,6 +130,7 @@ def test_expected_tokens_at_the_ends():
     ("call", "message"),
     [
         (lambda: residual(TARGET, TARGET), "target equals draft: no token is ever rejected"),
+        (lambda: residual([DRAFT, TARGET], [TARGET, TARGET]), "target equals draft: no token is ever rejected"),
         (lambda: residual([0.5, 0.6], DRAFT), "target must sum to 1 over its last axis, got 1.1"),
         (lambda: residual(TARGET, [0.5, 0.5]), "draft must have target's shape (3,), got (2,)"),
         (lambda: residual(TARGET, [-0.5, 1.0, 0.5]), "draft must not be negative, got -0.5"),
