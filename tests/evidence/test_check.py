@@ -308,6 +308,21 @@ class TestOnAPage:
         )
         assert [(event.line, event.first, event.last) for event in events] == [(4, 4, 4), (5, 5, 6)]
 
+    def test_the_statement_is_none_that_ends_before_the_call(self, run_page):
+        [event] = run_page(
+            """
+            if True:
+                with open("/dev/null"):
+                    x = (1.0 +
+                         1.0)
+            check("after", x, 2, controls={"c": lambda: 9.0})
+            if True:
+                y = x
+            """,
+            check=check,
+        )
+        assert (event.line, event.first, event.last) == (6, 6, 6)
+
     def test_a_claim_occurs_once_on_a_page(self, run_page):
         _, again = run_page(
             """

@@ -278,6 +278,10 @@ def test_what_is_defined_may_be_negative_unless_it_is_declared_positive():
     assert on_a_page("t", symbols, lines, positive=["x"], **options).passed
     never = on_a_page("t", symbols, lines, positive=["x", "u"], **options)
     assert [step.status for step in never.steps] == ["start", "undecided"]
+    lines, options = [("u + x", "start"), ("x - x**2", "insert u")], {"given": ["u == -x**2"], "control": ("x + x**2", "the sign")}
+    assert on_a_page("t", symbols, lines, **options).passed
+    zero = on_a_page("t", symbols, lines, positive=["u"], **options)  # which is not positive either
+    assert [step.status for step in zero.steps] == ["start", "undecided"]
 
 
 def test_a_counterexample_gives_both_lines_in_their_order():

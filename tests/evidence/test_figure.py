@@ -148,6 +148,9 @@ class TestMask:
         text = svg(draw_mask(wrong, expected=right))
         assert text.count("fill: var(--ac-warn") == 1
         assert text.count("stroke: var(--ac-warn") == 2
+        widths = [cell.get_linewidth() for cell in draw_mask(wrong, expected=right).axes[0].patches]
+        marked, others = {widths[1], widths[4]}, {widths[n] for n in (0, 2, 3, 5)}
+        assert min(marked) > 1.5 * max(others)  # and not by its colour alone
 
     def test_each_row_and_column_has_its_number_at_its_middle(self):
         figure = draw_mask(np.ones((4, 8), bool))

@@ -120,6 +120,21 @@ def test_fractions_agree_however_they_are_written(left, right):
     assert equal(left, right)
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("log((x * x + 1) * (y * y + 2))", "log(x * x + 1) + log(y * y + 2)"),
+        ("log((x * x + 1)**3 / (y * y + 2))", "3 * log(x * x + 1) - log(y * y + 2)"),
+        ("log(x * (y + 1) - x * y - x + 1)", "0"),
+    ],
+)
+def test_the_logarithm_of_a_product_is_the_sum_of_those_of_its_factors(left, right):
+    for point in POINTS:
+        assert in_numbers(left, point) == pytest.approx(in_numbers(right, point), abs=1e-12)
+    assert equal(left, right)
+    assert not equal(left, f"({right}) + 1")
+
+
 @pytest.mark.parametrize(("left", "right"), WRONG)
 def test_fractions_that_differ_are_told_apart(left, right):
     assert max(abs(in_numbers(left, p) - in_numbers(right, p)) for p in POINTS) > 0.01
@@ -138,6 +153,7 @@ def test_relations_are_used_and_no_more_than_they_say():
     assert equal("(x * x + y * y)**3 * z", "z", unit)
     assert equal("x**4 - y**4", "x**2 - y**2", unit)
     assert not equal("x", "1", unit)
+    assert not equal("exp(x)", "y * y + 1", ["log(y * y + 1) == z"])  # the logarithm of something else
     assert not equal("x + y", "1", unit)
     assert equal("exp(x * x) * exp(y * y)", "exp(1)", unit)
 
@@ -176,3 +192,29 @@ def test_the_root_of_a_fraction_is_that_of_a_product_over_a_magnitude(left, righ
         assert in_numbers(left, point) == pytest.approx(in_numbers(right, point))
     assert equal(left, right)
     assert not equal(left, f"({right}) * abs(y)")
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("abs(x / 2)", "abs(x) / 2"), ("abs(-3 * x / 2)", "abs(x) * 3 / 2"), ("abs(-2) * x", "2 * x"), ("abs(1 / (3 * x))", "1 / (3 * abs(x))"),
+     ("abs(x * y)**2", "(x * y)**2"), ("abs(x - y)", "abs(y - x)"), ("abs(x * (y + 1) - x * y - x - 5)", "5")],
+)  # fmt: skip
+def test_a_magnitude_keeps_no_sign_and_every_factor(left, right):
+    for point in POINTS:
+        assert in_numbers(left, point) == pytest.approx(in_numbers(right, point))
+    assert equal(left, right)
+    assert not equal(left, f"-({right})")
+
+
+def test_a_magnitude_of_what_is_given_as_a_number_is_that_number():
+    unit = ["x * x + y * y == 1"]
+    assert equal("abs(x * x + y * y - 4) * z", "3 * z", unit)
+    assert not equal("abs(x * x + y * y - 4) * z", "-3 * z", unit)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "which"),
+    [("==", [2]), ("!=", [0, 1, 3, 4]), ("<", [0, 1]), ("<=", [0, 1, 2]), (">", [3, 4]), (">=", [2, 3, 4])],
+)
+def test_a_comparison_picks_its_terms(comparison, which):
+    assert equal(f"sum(i, 0, 4, (i {comparison} 2) * x**i)", " + ".join(f"x**{i}" for i in which))

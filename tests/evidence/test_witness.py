@@ -26,6 +26,25 @@ def test_what_is_off_by_the_tolerance_or_more_satisfies_nothing(off, some):
     assert any(True for _ in found) == some
 
 
+def test_a_start_that_satisfies_what_is_given_is_taken_as_it_is():
+    """A sum's bounds have no meaning a little to the left and right of a point where they have one."""
+
+    def defined_on_a_grid(point):
+        if (abs(80 * point.values["x"] - np.round(80 * point.values["x"])) > 1e-9).any():
+            raise Undefined("a sum needs integer bounds")
+        return np.zeros(1)
+
+    found = list(points({"x": (1, 1)}, set(), defined_on_a_grid, {"x"}))
+    assert sum(not point.values["x"].item().is_integer() for point in found) > 30
+
+
+def test_what_is_positive_is_never_zero_or_less():
+    shapes = {"x": (2, 1), "y": (1, 1)}
+    found = list(points(shapes, {"x"}, lambda _: np.zeros(1), set()))
+    assert all((point.values["x"] > 0).all() for point in found)
+    assert {-1, 0, 1} <= {point.values["y"].item() for point in found}
+
+
 def test_a_point_is_told_in_the_order_of_the_symbols():
     values = {"x": np.array([[-1.5]]), "v": np.array([[1.0], [2.0]]), "A": np.array([[1.0, 2.0], [3.0, 4.25]])}
     assert Point(values).told({"A", "x", "v"}, ["v", "A", "b", "x"]) == "v = (1, 2), A = (1, 2; 3, 4.25), x = −1.5"
