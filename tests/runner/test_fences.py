@@ -201,6 +201,9 @@ def test_comments():
     assert read("<!-- a\nb --> c <!-- d --> e\n").prose[1].split() == ["c", "e"]
     assert reasons("a\n\nb \x02 c\n") == [(3, "a control character that Markdown reserves; remove it")]
     assert read("<!-- a\nb -->\nc\nd\n").prose[2:4] == ("c", "d")
+    for line in ("a <!-- b --> c <!----> d", "<!--b--><!-- c --> d"):  # each word stays at its place
+        [prose] = read(f"{line}\n").prose[:1]
+        assert len(prose) == len(line) and prose.find("d") == line.find("d")
     assert reasons("a\n<!-- b\n") == [(2, "this comment is never closed; end it with -->")]
     assert reasons("a <!-- b\n\nc -->\n") == [
         (1, "a comment with a blank line in it must begin its line, unindented")

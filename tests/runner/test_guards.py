@@ -103,8 +103,27 @@ logging.getLogger("a").debug("b")
     assert [str(p) for p in verdict.problems] == []
 
 
+def test_processes_of_a_page_may_speak_to_each_other(judge):
+    code = """
+import socket
+with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as caller:
+    listener.bind("here")
+    listener.listen()
+    caller.connect("here")
+    caller.send(b"a word")
+    with listener.accept()[0] as answerer:
+        print(answerer.recv(9))
+"""
+    verdict = judge(page(code))
+    assert [str(p) for p in verdict.problems] == []
+    assert [event.text for event in verdict.pages["docs/page.md"].events] == ["b'a word'\n"]
+
+
 WRITES = {
     "open(root / 'docs' / 'new.md', 'w')": "docs/new.md",
+    "open(root / 'docs' / 'sources.yml', 'r+')": "docs/sources.yml",
+    "os.open(root / 'docs' / 'sources.yml', os.O_WRONLY)": "docs/sources.yml",
+    "os.open(root / 'docs' / 'sources.yml', os.O_RDONLY | os.O_TRUNC)": "docs/sources.yml",
     "open(root / 'docs' / 'page.md', 'a')": "docs/page.md",
     "(root / 'docs' / 'sources.yml').write_text('x')": "docs/sources.yml",
     "(root / 'new').mkdir()": "new",

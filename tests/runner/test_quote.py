@@ -52,6 +52,12 @@ def test_what_cannot_be_quoted(faults, name, reason):
     assert faults(page(code), sources=SOURCES) == [(7, f"ValueError: {reason}")]
 
 
+def test_prose_may_group_its_digits_and_round_nothing(judge):
+    text = "---\nsources: [paper]\n---\n\n{{ paper.layers }} and {{ paper.layers:, }}\n\nmore\n\n{{ paper.layers:.1e }}\n"
+    reason = "the quoted number paper.layers is shown as its source prints it, its digits grouped at most: {{ paper.layers:,}}"
+    assert [(p.line, p.reason) for p in judge(text, sources=SOURCES).problems] == [(9, reason)]
+
+
 def test_only_sources_that_the_page_lists(faults):
     code = "from archcards.evidence import quoted\nquoted('paper.layers')"
     reason = "the page does not list paper among its sources, so it cannot quote paper.layers"

@@ -12,7 +12,7 @@ import pytest
 
 import archcards
 from archcards.evidence.record import Check, Failure, Output
-from archcards.evidence.runner import Limits, run_chapters
+from archcards.evidence.runner import Limits, _compile, run_chapters
 
 HEAD = '```python exec="true"\n'
 
@@ -325,6 +325,29 @@ def test_the_environment_is_the_same_everywhere(judge, monkeypatch):
     assert "('UTC', 'UTC') None 1" in first[0]
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="users have no numbers here")
+def test_users_of_one_machine_keep_their_lists_of_fonts_apart(judge, monkeypatch):
+    monkeypatch.setenv("USERNAME", "both")
+    [place] = outputs(judge(page("import os\nprint(os.environ['MPLCONFIGDIR'])")))
+    assert place.strip().endswith(f"-{os.getuid()}")
+
+
+@pytest.mark.parametrize("system", ["Linux", "macOS", "Windows"])
+def test_what_a_page_leaves_behind_is_asked_as_each_system_answers(judge, monkeypatch, system):
+    def refused_for_zombies(group, number, killpg=getattr(os, "killpg", None)):
+        if number == 0:
+            raise PermissionError
+        killpg(group, number)
+
+    if system == "macOS":
+        monkeypatch.setattr(os, "killpg", refused_for_zombies)
+    if system == "Windows":  # has no groups of processes
+        monkeypatch.delattr(os, "killpg", raising=False)
+    texts = [page("print(1)"), page("import time\ntime.sleep(60)")]
+    problems = judge(*texts, limits=Limits(seconds=1)).problems
+    assert [str(p) for p in problems] == ["docs/page1.md:3: ran longer than 1 s, the limit of a block"]
+
+
 def test_no_verdict_depends_on_the_order(judge):
     texts = [page(f"print({n})", "1 / 0" if n == 2 else "") for n in range(5)]
     verdict = judge(*texts)
@@ -405,3 +428,24 @@ def _wait(condition):
 
 def test_what_a_page_may_use():
     assert Limits() == Limits(seconds=20.0, memory=4_294_967_296)
+
+
+def test_a_module_that_cannot_be_compiled_is_left_to_whoever_imports_it(tmp_path, capfd):
+    for name, source in {"a_broken": "x = (\n", "b_fine": "x = 1\n"}.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    _compile(tmp_path)
+    assert [file.name.split(".")[0] for file in tmp_path.rglob("*.pyc")] == ["b_fine"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_linked_from_elsewhere_is_told_at_its_first_line(judge, tmp_path):
+    docs = tmp_path / "book" / "docs"
+    docs.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (docs / "linked").symlink_to(tmp_path / "elsewhere")
+    (docs / "gone.md").symlink_to("nowhere.md")
+    (docs / ".hidden").symlink_to("nowhere.md")
+    assert [str(p) for p in judge().problems] == [
+        "docs/gone.md:1: a link to a file that is not there",
+        "docs/linked:1: a link to a folder, whose pages are not proved; move them here",
+    ]

@@ -52,6 +52,15 @@ def test_facts_are_put_in_everywhere(judge):
     assert page.resolve(page.card.changed_component) == "what 36"
 
 
+def test_only_prose_has_lists_whose_numbers_count_the_items(faults):
+    text = (
+        "---\ntitle: 2. A\n---\n\n3. an item of a list\n\n" '```python title="4. A step"\nx = 1\n```\n\n'
+        '```python exec="true"\nfrom archcards.evidence import check\n'
+        "check('6. a claim', len('a'), 1, controls={'7. a mistake': lambda: 2})\n```\n"
+    )
+    assert faults(text) == [(2, told("2")), (7, told("4")), (13, told("6")), (13, told("7"))]
+
+
 UNDEFINED = "the fact nothing is not defined on this page"
 STRAY = "{{ begins no fact; write {{ name }} or {{ name:format}}, with the spaces"
 
