@@ -69,6 +69,29 @@ def test_chatglm_keeps_two_heads_of_keys_a_layer():
     assert cache(every, 1).scalars == 28 * 2 * 32 * 128
 
 
+@pytest.mark.parametrize(
+    ("absent", "heads", "biases"),
+    [
+        ((), 2, 32 + 2 * 2),
+        (("multi_query_group_num",), 1, 32 + 2),
+        (("multi_query_attention",), 32, 32 + 2 * 32),
+        (("multi_query_group_num", "multi_query_attention"), 32, 32 + 2 * 32),
+        (("add_qkv_bias",), 2, 0),
+    ],
+)
+def test_what_chatglms_own_configuration_has_where_the_file_is_silent(absent, heads, biases):
+    """One group of heads, which are not shared, and no biases."""
+    model = read_config({name: value for name, value in CHATGLM.items() if name not in absent})
+    assert cache(model, 1).scalars == 28 * 2 * heads * 128
+    found = sum(tensor.size for layer in model.layers for tensor in layer.mixer.tensors if tensor.role == "vector")
+    assert found == 28 * biases * 128
+
+
+@pytest.mark.parametrize("bits", [0, 4, 8])
+def test_a_quantised_chatglm_counts_the_same(bits):
+    assert read_config(CHATGLM | {"quantization_bit": bits}) == read_config(CHATGLM)
+
+
 def test_what_a_careful_reader_would_ask():
     assert "intermediate_size 22016 is the width of gate and up together: 11008 each" in read_config(QWEN).notes
     told = "ChatGLMModel: the file names the body alone, and its weights have the head"
@@ -90,6 +113,10 @@ def test_a_field_is_told_under_the_name_that_the_file_has():
         (QWEN, {"intermediate_size": 22017}, "intermediate_size: expected an even number"),
         (CHATGLM, {"pre_seq_len": 128}, "pre_seq_len: expected 0"),
         (CHATGLM, {"add_bias_linear": True}, "add_bias_linear: expected false"),
+        (CHATGLM, {"quantization_bit": 5}, "quantization_bit: expected 0 or 4 or 8, came 5"),
+        (CHATGLM, {"post_layer_norm": False}, "post_layer_norm: expected true"),
+        (CHATGLM, {"interleaved_qkv": True}, "interleaved_qkv: expected false"),
+        (CHATGLM, {"prefix_projection": True}, "prefix_projection: expected false"),
         (CHATGLM, {"rmsnorm": False}, "rmsnorm: expected true"),
         (MINICPM, {"num_experts": 8}, "num_experts: expected 0"),
         (MINICPM, {"sparse_config": {"kernel_size": 32}}, "sparse_config: expected no such field"),
