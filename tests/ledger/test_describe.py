@@ -147,6 +147,10 @@ def test_heads_are_told_to_be_copied_where_there_are_fewer_than_ranks():
     told = "the cache is one rank's of"
     assert about("Qwen3-8B", told) == []
     assert about("Qwen3-8B", told, ranks=8) == [f"{told} 8"]
+    # Memories and latents are no heads of keys.
+    assert about("Jamba", told, ranks=8) == [f"{told} 8"]
+    assert about("Kimi-Linear", told, ranks=16) == [f"{told} 16"]
+    assert about("Jamba", told, ranks=16) == about("Qwen3-8B", told, ranks=16)
     assert about("Qwen3-8B", told, ranks=16) == [f"{told} 16; with fewer key/value heads than that (8), heads are copied"]
 
 
