@@ -269,25 +269,40 @@ def test_the_largest_batch_is_the_exact_inverse(name, memory, context):
     assert found * cache(model, context).bytes <= memory < (found + 1) * cache(model, context).bytes
 
 
+LENGTHS = f"expected a whole number from 1 to {10**12}"
+NAMES = "expected one of fp32, bf16, fp16, fp8, int8, int4, mxfp8, mxfp4, nvfp4, q8_0, q4_0, q5_0"
+
+
 @pytest.mark.parametrize(
-    "arguments, options, name",
+    ("arguments", "options", "message"),
     [
-        ((0,), {}, "context"),
-        ((10**30,), {}, "context"),
-        ((1.0,), {}, "context"),
-        ((True,), {}, "context"),
-        (("8",), {}, "context"),
-        ((1, 0), {}, "batch"),
-        ((1, 1, -1), {}, "source_length"),
-        ((1,), {"dtype": "bf17"}, "dtype"),
-        ((1,), {"state_dtype": 8}, "state_dtype"),
-        ((1,), {"reserve": "half"}, "reserve"),
-        ((1,), {"ranks": 0}, "ranks"),
+        ((0,), {}, f"context: {LENGTHS}, came 0"),
+        ((10**12 + 1,), {}, f"context: {LENGTHS}, came {10**12 + 1}"),
+        # What is shown of a number has fewer than forty characters.
+        ((10**38,), {}, f"context: {LENGTHS}, came 1{38 * '0'}"),
+        ((10**39,), {}, f"context: {LENGTHS}, came 1{35 * '0'}..."),
+        ((1.0,), {}, f"context: {LENGTHS}, came 1.0"),
+        ((True,), {}, f"context: {LENGTHS}, came True"),
+        (("8",), {}, f"context: {LENGTHS}, came '8'"),
+        ((1, 0), {}, f"batch: {LENGTHS}, came 0"),
+        ((1, 10**12 + 1), {}, f"batch: {LENGTHS}, came {10**12 + 1}"),
+        ((1, 1, -1), {}, f"source_length: expected a whole number from 0 to {10**12}, came -1"),
+        ((1,), {"dtype": "bf17"}, f"dtype: {NAMES}, came 'bf17'"),
+        ((1,), {"dtype": 41 * "x"}, f"dtype: {NAMES}, came '{40 * 'x'}'"),
+        ((1,), {"state_dtype": 8}, f"state_dtype: {NAMES}, came '8'"),
+        ((1,), {"reserve": "half"}, "reserve: expected need or full, came 'half'"),
+        ((1,), {"ranks": 0}, "ranks: expected a whole number from 1 to 1048576, came 0"),
+        ((1,), {"ranks": 2**20 + 1}, "ranks: expected a whole number from 1 to 1048576, came 1048577"),
     ],
 )
-def test_refuses(arguments, options, name):
-    with pytest.raises(ValueError, match=f"^{name}: expected .* came"):
+def test_refuses(arguments, options, message):
+    with pytest.raises(ValueError) as refused:
         cache(bundled("Qwen3-8B"), *arguments, **options)
+    assert str(refused.value) == message
+
+
+def test_the_longest_context_of_all_is_counted():
+    assert cache(bundled("Qwen3-8B"), 10**12).scalars == 73728 * 10**12
 
 
 def test_memory_within_bounds():

@@ -80,20 +80,23 @@ def test_published_counts():
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "message"),
     [
-        lambda: edges.causal(-1),
-        lambda: edges.causal(2.0),
-        lambda: edges.causal(True),
-        lambda: edges.causal(3, 3, offset=0.5),
-        lambda: edges.sliding_window(3, window=0),
-        lambda: edges.sliding_window(3, window=2, sinks=-1),
-        lambda: edges.chunked(3, chunk=0),
-        lambda: edges.bidirectional_window(3, radius=-1),
-        lambda: edges.with_global(3, tokens=-1),
+        (lambda: edges.causal(-1), "queries: expected a whole number of at least 0, came -1"),
+        (lambda: edges.causal(2.0), "queries: expected a whole number of at least 0, came 2.0"),
+        (lambda: edges.causal(True), "queries: expected a whole number of at least 0, came True"),
+        (lambda: edges.causal(3, -1), "keys: expected a whole number of at least 0, came -1"),
+        (lambda: edges.causal(3, 3, offset=0.5), "offset: expected a whole number, came 0.5"),
+        (lambda: edges.causal(3, 3, offset=True), "offset: expected a whole number, came True"),
+        (lambda: edges.sliding_window(3, window=0), "window: expected a whole number of at least 1, came 0"),
+        (lambda: edges.sliding_window(3, window=2, sinks=-1), "sinks: expected a whole number of at least 0, came -1"),
+        (lambda: edges.chunked(3, chunk=0), "chunk: expected a whole number of at least 1, came 0"),
+        (lambda: edges.chunked(3, chunk=2, sinks=-1), "sinks: expected a whole number of at least 0, came -1"),
+        (lambda: edges.bidirectional_window(3, radius=-1), "radius: expected a whole number of at least 0, came -1"),
+        (lambda: edges.with_global(3, tokens=-1), "tokens: expected a whole number of at least 0, came -1"),
     ],
-)
-def test_refuses(call):
-    with pytest.raises(ValueError, match="^[a-z]+: expected .* came") as refusal:
+)  # fmt: skip
+def test_refuses(call, message):
+    with pytest.raises(ValueError) as refused:
         call()
-    assert "\n" not in str(refusal.value)
+    assert str(refused.value) == message
