@@ -1,5 +1,8 @@
 """Towers of images and of text, in pairs and alone: totals as published, work by hand."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from archcards.ledger import UnsupportedConfig, cache, flops, image_sequence, parameters, read_config
@@ -104,6 +107,23 @@ def test_an_image_tower_alone_reads_an_image():
     assert flops(projected).per_sequence.matmul - flops(model).per_sequence.matmul == 2 * 768 * 512
     with pytest.raises(UnsupportedConfig, match="^patch_size: expected at most image_size, 224, came 225"):
         read_config(config | {"patch_size": 225})
+
+
+@pytest.mark.parametrize(
+    ("model_type", "tokens", "rows"),
+    [("vit", 1, 16), ("deit", 2, 17), ("dinov2", 1, 16), ("dinov2_with_registers", 1 + 3, 16), ("dinov3_vit", 1 + 3, None)],
+)
+def test_an_image_wider_than_it_is_high(model_type, tokens, rows):
+    """31 by 80 in patches of 8 by 16: three rows of five, and what is left over is in none."""
+    cases = json.loads(Path(__file__).with_name("library_counts.json").read_text("utf-8"))
+    config = next(case["config"] for case in cases if case["config"]["model_type"] == model_type)
+    registers = {"num_register_tokens": 3} if tokens == 4 else {}
+    model = read_config(config | registers | {"image_size": [31, 80], "patch_size": [8, 16]})
+    assert image_sequence(model) == 15 + tokens
+    assert [tensor.shape[0] for tensor in model.embeddings.positions] == ([] if rows is None else [rows])
+    [kernel] = [tensor for tensor in model.embeddings.others if tensor.per == "patch" and tensor.multiply_adds]
+    assert kernel.multiply_adds == model.hidden * config["num_channels"] * 8 * 16
+    assert flops(model).per_sequence.attention == 2 * len(model.layers) * 2 * model.hidden * (15 + tokens) ** 2
 
 
 def test_registers_are_tokens_too():
