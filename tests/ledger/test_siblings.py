@@ -563,6 +563,22 @@ def test_deepseek_v4_says_what_its_prediction_module_is():
     assert any("num_nextn_predict_layers" in note for note in read_config(unsaid).notes)
 
 
+def test_qwen_3_5s_prediction_module_is_a_layer_that_attends():
+    """Behind one projection of both inputs, with a norm on each and one before the model's head."""
+    dense, sparse = (bundled_config(name) for name in ("Qwen3.5-27B", "Qwen3.5-35B-A3B"))
+    ends = 2 * 5120 * 5120 + 3 * 5120
+    attends = (2 * 24 + 2 * 4 + 24) * 256 * 5120 + 2 * 256  # a query and its gate, keys, values, output
+    layer = attends + 3 * 5120 * 17408 + 2 * 5120
+    assert parameters(read_config(dense)).multi_token_prediction == ends + layer
+    twice = dense | {"text_config": dense["text_config"] | {"mtp_num_hidden_layers": 2}}
+    assert parameters(read_config(twice)).multi_token_prediction == ends + 2 * layer
+    mixture = 256 * 2048 + 257 * 3 * 2048 * 512 + 2048
+    attends = (2 * 16 + 2 * 2 + 16) * 256 * 2048 + 2 * 256
+    assert parameters(read_config(sparse)).multi_token_prediction == (
+        2 * 2048 * 2048 + 5 * 2048 + attends + mixture
+    )
+
+
 def test_nemotrons_prediction_modules_as_letters_and_as_words():
     spelled = [
         {"mtp_hybrid_override_pattern": "*E"},
