@@ -252,6 +252,34 @@ def test_at_most_1024_pairs_of_context_and_batch(run, refused):
     assert "came 1025" in refused("ledger", "gpt2", "--context", counts[0], "--batch", counts[1])
 
 
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("gpt2", {
+            "Parameters": 124_439_808,
+            "  stored at 2 bytes each": "0.249 GB = 0.232 GiB",
+            "Active per token, with both embeddings": 124_439_808,
+            "  without the input table": 124_439_808,  # it is the head's too
+            "  without either": 124_439_808 - 50257 * 768,
+        }),
+        ("DeepSeek-V3", {
+            "Parameters": 671_026_404_352,
+            "  input embedding": 129_280 * 7168,
+            "  feed forward": 3 * 3 * 7168 * 18432,
+            "  router": 58 * 256 * 7168,
+            "  routed experts": 58 * 256 * 3 * 7168 * 2048,
+            "  shared experts": 58 * 3 * 7168 * 2048,
+            "  stored at 2 bytes each": "1,342.053 GB = 1,249.884 GiB",
+        }),
+    ],
+)  # fmt: skip
+def test_the_table_of_the_parameters(run, model, told):
+    lines = run("ledger", model)[1].splitlines()
+    for words, number in told.items():
+        number = f"{number:,}" if isinstance(number, int) else number
+        assert f"{words}{number:>{80 - len(words)}}" in lines, words
+
+
 def test_the_parts_of_the_parameters_are_set_in(run):
     out = run("ledger", "DeepSeek-V4-Flash")[1]
     part = out[out.index("Parameters ") : out.index("Cache of")]

@@ -1,8 +1,12 @@
 """Encoders whose tables, layers or windows are unlike BERT's: totals as published, work by hand."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from archcards.ledger import UnsupportedConfig, bundled, cache, flops, parameters, read_config
+from archcards.ledger import UnsupportedConfig, bundled, bundled_names, cache, flops, parameters, read_config
+from archcards.ledger.architecture import Attention
 from archcards.ledger.describe import notes
 
 BASE = {
@@ -103,6 +107,20 @@ def test_modernbert_reads_64_tokens_to_each_side_in_14_of_22_layers():
 @pytest.mark.parametrize("config", [ELECTRA, ALBERT, MPNET, MODERN, NOMIC, GTE], ids=lambda config: config["model_type"])
 def test_encoders_keep_nothing(config):
     assert cache(read_config(config), 512, 3).bytes == 0
+
+
+def test_what_reads_later_positions_too_is_no_cache():
+    """In encoders, towers and models of images alike."""
+    cases = json.loads(Path(__file__).with_name("library_counts.json").read_text("utf-8"))
+    models = [read_config(case["config"]) for case in cases] + [bundled(name) for name in bundled_names()]
+    seen = set()
+    for model in models:
+        stacks = [part.layers for part in (model, model.encoder, model.vision) if part]
+        for mixer in {mixer for layers in stacks for layer in layers for mixer in layer.mixers if isinstance(mixer, Attention)}:
+            if mixer.reach.kind in ("all", "around"):
+                seen.add(model.model_type)
+                assert not mixer.cached, model.model_type
+    assert {"bert", "modernbert", "t5", "whisper", "bart", "vit", "dinov3_vit", "siglip", "gemma3", "mllama"} <= seen
 
 
 def test_norms_before_each_half_bring_one_after_the_stack_and_take_that_of_the_embeddings():
