@@ -118,6 +118,93 @@ def test_beside_is_one_comparison(refused, more):
     assert "beside: expected one context" in refused("ledger", "gpt2", "--beside", "gpt2", *more)
 
 
+def right(left, number):
+    """A line with a number, or words, at its right margin."""
+    text = f"{number:,}" if isinstance(number, int) else number
+    return f"{left}{text:>{80 - len(left)}}"
+
+
+def test_the_whole_table_of_gpt_2(run):
+    """Every number by hand: 12 layers of width 768, four tokens, two bytes a number."""
+    table, attention, network = 50257 * 768, 4 * (768 * 768 + 768), 2 * 768 * 3072 + 3072 + 768
+    norms = 25 * 2 * 768
+    body = 1024 * 768 + 12 * (attention + network) + norms
+    token = 2 * (12 * (4 * 768 * 768 + 2 * 768 * 3072) + table)
+    read = 2 * 12 * 2 * 768  # by one key of each layer
+    everything = 4 * token + (1 + 2 + 3 + 4) * read
+    assert run("ledger", "gpt2", "--context", "4,8", "--memory", "1MB")[1].splitlines() == [
+        "openai-community/gpt2 (gpt2)",
+        "",
+        right("Layers", 12),
+        "  12 x attention 12/12 x 64 | feed-forward 3072",
+        "",
+        right("Parameters", 124_439_808),
+        right("  input embedding", table),
+        right("  positions", 1024 * 768),
+        right("  attention", 12 * attention),
+        right("  feed forward", 12 * network),
+        right("  norms", norms),
+        right("  stored at 2 bytes each", "0.249 GB = 0.232 GiB"),
+        "",
+        right("Active per token, with both embeddings", 124_439_808),
+        right("  without the input table", 124_439_808),
+        right("  without either", body),
+        "",
+        right("Cache of 4 tokens, batch 1, bf16", "0.000147 GB = 0.000137 GiB"),
+        right("  keys values: 12 layers x 1,536 x 4", 12 * 1536 * 4),
+        right("  scalars, all sequences", 12 * 1536 * 4),
+        right("  a token adds", 12 * 1536),
+        "",
+        right("Cache of 8 tokens, batch 1", "0.000295 GB = 0.000275 GiB"),
+        "",
+        right("In 0.001000 GB = 0.000931 GiB fit, at batch 1", f"{10**6 // (12 * 1536 * 2)} tokens"),
+        right("  or, at 4 tokens", f"{10**6 // (12 * 1536 * 2 * 4)} sequences"),
+        "",
+        right("FLOPs of one token after 3", token + 4 * read),
+        right("  weights", token),
+        right("  attention and memory", 4 * read),
+        right("FLOPs of all 4 tokens", everything),
+        right("  weights", 4 * token),
+        right("  attention and memory", 10 * read),
+        right("Training FLOPs a token, three times forward", 3 * everything // 4),
+        "",
+        "Notes",
+        "  - tied: the output head is the token table, counted once",
+        "  - the FLOPs of all tokens include the output head at every position",
+        "  - text weights only",
+        "  - what fits in the memory is the cache alone: the weights need room of their",
+        "    own",
+    ]
+
+
+def test_the_whole_comparison_of_gpt_2_with_t5_small(run):
+    """T5's decoder: six layers of 512 that read eight tokens, and four of the source."""
+    weights = 6 * (6 * 512 * 512 + 2 * 512 * 2048) + 32128 * 512
+    gpt2 = 2 * (12 * 12 * 768 * 768 + 50257 * 768 + 8 * 12 * 2 * 768)
+    pairs = {
+        "Parameters": (124_439_808, 60_506_624),
+        "  active, both embeddings": (124_439_808, 60_506_624),
+        "  active, no input table": (124_439_808, 60_506_624),
+        "Cached at 8, scalars": (12 * 1536 * 8, 6 * 1024 * (8 + 4)),
+        "  bytes, bf16": (2 * 12 * 1536 * 8, 2 * 6 * 1024 * (8 + 4)),
+        "  a token adds": (12 * 1536, 6 * 1024),
+        "  fixed": (0, 0),
+        "FLOPs of one token": (gpt2, 2 * (weights + 6 * 1024 * (8 + 4))),
+    }
+    assert run("ledger", "gpt2", "--beside", "t5-small", "--context", "8", "--source-length", "4")[1].splitlines() == [
+        f"{'gpt2':>55}{'t5-small':>25}",
+        *(f"{words:<30}{one:>25,}{other:>25,}" for words, (one, other) in pairs.items()),
+        "",
+        "Layers, from the input up",
+        "  1 to 6",
+        "    < attention 12/12 x 64 | feed-forward 3072",
+        "    > attention 8/8 x 64 | cross-attention 8/8 x 64 | feed-forward 2048",
+        "  7 to 12",
+        "    < attention 12/12 x 64 | feed-forward 3072",
+        "    > none",
+    ]
+
+
 def test_options(run):
     status, out, _ = run(
         "ledger",
@@ -466,6 +553,7 @@ def test_models(run):
     assert status == 0
     assert len(out.splitlines()) == len(bundled_names())
     assert max(map(len, out.splitlines())) <= 80
+    assert right("openai-community/gpt2  (gpt2)", 124_439_808) in out.splitlines()
     families = run("models", "--families")[1].splitlines()
     assert {"llama", "mamba2", "vit"} <= {line.split()[0] for line in families}
     assert all(len(line) <= 80 and len(line.split()) > 1 for line in families)
