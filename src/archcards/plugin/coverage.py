@@ -37,7 +37,7 @@ def families_table(models: Iterable[Model], link: Link) -> str:
     for model in models:
         by_type.setdefault(model.architecture.model_type, []).append(model)
     rows = []
-    for model_type in sorted(READERS):
+    for model_type in sorted(READERS, key=str.casefold):
         named = ", ".join(anchor(model, link) for model in by_type.get(model_type, ()))
         rows.append(
             f'<tr><th scope="row">{code_name(model_type)}</th>'
