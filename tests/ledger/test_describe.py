@@ -146,6 +146,7 @@ def test_a_context_is_told_where_it_is_longer_than_the_configuration_allows():
 def test_heads_are_told_to_be_copied_where_there_are_fewer_than_ranks():
     told = "the cache is one rank's of"
     assert about("Qwen3-8B", told) == []
+    assert about("Qwen3-8B", told, ranks=2) == [f"{told} 2"]
     assert about("Qwen3-8B", told, ranks=8) == [f"{told} 8"]
     # Memories and latents are no heads of keys.
     assert about("Jamba", told, ranks=8) == [f"{told} 8"]
