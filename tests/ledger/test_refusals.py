@@ -94,6 +94,7 @@ REFUSED = [
     ("dinov2", {"patch_size": 33}, "patch_size: expected at most image_size, 32, came 33"),
     ("dinov2", {"architectures": ["Dinov2ForDepth"]}, "architectures: expected Dinov2ForImageClassification or Dinov2Model"),
     ("gemma3", {"text_config": ABSENT}, "text_config: expected an object with the text model's fields, came nothing"),
+    ("gemma3n", {"text_config": CONFIGS["gemma3n_text"] | {"model_type": "llama"}}, "text_config.model_type: expected 'gemma3n_text', came 'llama'"),
     ("gemma3n", {}, "text_config: expected an object with the text model's fields, came nothing"),
     ("gemma4_text", {"per_layer_config": {"5": {}}}, "per_layer_config: expected a key for each full layer, came an object of 1"),
     ("gemma4_text", {"per_layer_config": {"5": {}, "8": {}, "7": {}}}, "per_layer_config: expected a key for each full layer"),
