@@ -508,6 +508,16 @@ def test_a_list_of_layers_may_be_left_out_where_it_is_the_default(model_type, fi
     assert any(read_config(a)._replace(notes=()) == read_config(b)._replace(notes=()) for a, b in zip(configs, unlisted, strict=True))
 
 
+@pytest.mark.parametrize(("interval", "near"), [(None, [3, 7]), (3, [2, 5]), (1, range(8)), (9, [])])
+def test_smollm3_reads_a_window_in_every_layer_that_is_not_rotated(interval, near):
+    config = next(case["config"] for case in LIBRARY if case["config"]["model_type"] == "smollm3")
+    left_out = ("layer_types", "no_rope_layers", "no_rope_layer_interval")
+    told = {name: value for name, value in config.items() if name not in left_out}
+    told |= {"num_hidden_layers": 8, "use_sliding_window": True, "sliding_window": 16}
+    found = read_config(told | ({} if interval is None else {"no_rope_layer_interval": interval}))
+    assert [number for number, layer in enumerate(found.layers) if layer.mixer.reach.size == 16] == list(near)
+
+
 def test_layers_that_borrow_a_choice_have_no_indexer():
     whole, shared = (
         bundled("DeepSeek-V3.2"),

@@ -78,15 +78,18 @@ def nothing(widths: Widths) -> tuple[Tensor, ...]:
 
 
 def smollm3(fields: Fields) -> Architecture:
-    """SmolLM3: Llama's layer; every fourth without rotation, which changes no count."""
+    """SmolLM3: Llama's layer; every fourth is not rotated, and reads a window if there is one."""
 
     def reach(fields: Fields, count: int) -> list[Reach]:
         used = fields.flag("use_sliding_window", False)
         window = fields.maybe("sliding_window") if used else None
-        rotated = fields.sizes("no_rope_layers", count, most=1) or [1] * count
+        interval = fields.size("no_rope_layer_interval", 4)
+        rotated = fields.sizes("no_rope_layers", count, most=1) or [
+            (layer + 1) % interval for layer in range(count)
+        ]
         return reaches(fields, count, window, implied=lambda layer: not rotated[layer])
 
-    fields.skip("sliding_window", "no_rope_layer_interval", "max_window_layers")
+    fields.skip("sliding_window", "max_window_layers")
     return decoder(
         fields,
         kv_heads=4,
