@@ -1,4 +1,4 @@
-"""Families whose code stands beside their weights: totals of the published weights are the only oracle."""
+"""Families whose code stands beside their weights: what that code is reported to count is the only oracle."""
 
 import pytest
 
@@ -47,6 +47,7 @@ TOTALS = {
     "Qwen 7B": (QWEN, 7_721_324_544),
     "Qwen 14B": (QWEN | {"hidden_size": 5120, "intermediate_size": 27392, "num_attention_heads": 40,
                          "num_hidden_layers": 40, "vocab_size": 152064}, 14_167_290_880),
+    "Baichuan 7B": (BAICHUAN | {"vocab_size": 64000}, 7_000_559_616),
     "Baichuan 2 7B": (BAICHUAN, 7_505_973_248),
     "Baichuan 2 13B": (BAICHUAN | {"hidden_size": 5120, "intermediate_size": 13696, "num_attention_heads": 40,
                                    "num_hidden_layers": 40}, 13_896_668_160),
