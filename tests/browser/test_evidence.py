@@ -74,6 +74,21 @@ def test_an_unfolded_check_is_cited_by_keyboard(copying):
     expect(check.locator(".ac-cite")).to_be_focused()
 
 
+def test_each_copy_is_told_anew(copying):
+    copying.keyboard.press("e")
+    copying.locator(".ac-check .ac-cite").first.click()
+    dialog = copying.locator("dialog")
+    told = dialog.get_by_role("status")
+    told.evaluate("""told => {
+      window.heard = [];
+      new MutationObserver(() => heard.push(told.textContent)).observe(told, {childList: true});
+    }""")
+    for _ in range(2):
+        dialog.get_by_role("button", name="Copy address").press("Enter")
+        told.get_by_text("Copied.").wait_for()
+    assert copying.evaluate("heard") == ["Copied.", "", "Copied."]
+
+
 def test_a_report_carries_what_it_is_about(copying):
     copying.keyboard.press("e")
     fact = copying.locator(".ac-registered").first

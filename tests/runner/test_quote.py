@@ -58,6 +58,13 @@ def test_prose_may_group_its_digits_and_round_nothing(judge):
     assert [(p.line, p.reason) for p in judge(text, sources=SOURCES).problems] == [(9, reason)]
 
 
+def test_in_a_formula_a_number_is_one_thing(judge):
+    code = "from archcards.evidence import fact\nfact('two', len('ab'))\nfact('many', len('ab') ** 4)"
+    proved = judge(page(code), sources=SOURCES).pages["docs/page.md"]
+    text = "$2^{{ many }} + x_{{ two }}$, {{ many }}"
+    assert proved.resolve(text) == "$2^{16} + x_2$, 16"
+
+
 def test_only_sources_that_the_page_lists(faults):
     code = "from archcards.evidence import quoted\nquoted('paper.layers')"
     reason = "the page does not list paper among its sources, so it cannot quote paper.layers"
